@@ -1,0 +1,1 @@
+"""The lab: a whole cluster of systemd-nspawn containers on one machine."""
