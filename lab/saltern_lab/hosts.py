@@ -131,7 +131,7 @@ def enter(lab: Lab, name: str, command: Sequence[str], user: str | None = None) 
     if process is None:
         raise LabError(f"{name} is off: `lab/lab power-on {name} --name {lab.name}` starts it.")
     words = ["nsenter", "-t", str(process.pid), "-m", "-u", "-i", "-n", "-p", "-C"]
-    words += ["--root", "--wd=/root", "--", "env", "-i", *ENV, f"TERM={os.environ.get('TERM', 'dumb')}"]
+    words += ["--root", "--", "env", "-i", "--chdir=/root", *ENV, f"TERM={os.environ.get('TERM', 'dumb')}"]
     if user:
         # A login shell, so that the host's own profile sets the path, as for a person.
         words += ["runuser", "-l", user, "-c", 'exec "$0" "$@"', *command]
