@@ -7,8 +7,9 @@ import sys
 import time
 from collections.abc import Sequence
 
-from saltern_lab import hosts, lifecycle, network, record
+from saltern_lab import hosts, lifecycle, network, record, topology
 from saltern_lab.errors import LabError
+from saltern_lab.master import Master
 from saltern_lab.record import Lab
 
 
@@ -52,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     sub = add("up", _up, "bring the hosts up, bare or as they were")
     sub.add_argument("--topology", help="a file of lab/topologies (default: first)")
     sub.add_argument("--subnet", help="an IPv4 /24 (default: the first free one of 10.213.0.0/16)")
+    add("push", _push, "send tree and plan to the master, accept the hosts' keys")
     add("down", _down, "shut the hosts down; their disks stay")
     add("destroy", _destroy, "cut the power and forget the lab; the cache stays")
     add("status", _status, "what runs").add_argument("--json", action="store_true")
@@ -78,6 +80,13 @@ def _up(arguments: argparse.Namespace) -> int:
     lab = lifecycle.up(arguments.name, arguments.topology, arguments.subnet, say)
     for host in lab.hosts:
         print(f"  {host:<12} {lab.address(host):<16} {hosts.state(lab.hosts[host])}")
+    return 0
+
+
+def _push(arguments: argparse.Namespace) -> int:
+    lab = _lab(arguments)
+    Master(lab, topology.load(lab.topology)).push(say)
+    say("tree, plan and master are as the repository is")
     return 0
 
 

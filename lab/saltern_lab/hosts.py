@@ -114,14 +114,17 @@ def wait_booted(lab: Lab, names: Iterable[str]) -> None:
 
 def probe(lab: Lab, name: str, command: Sequence[str]) -> str:
     """What a short command in a host prints, whatever its exit status; empty if it cannot run."""
-    done = subprocess.run(
-        enter(lab, name, command),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            enter(lab, name, command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return ""
     return done.stdout.strip()
 
 

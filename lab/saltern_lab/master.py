@@ -1,0 +1,193 @@
+"""The Salt master of a lab, set up as the README says for a production master: tree, plan, one include file, keys.
+
+Nothing is accepted unseen: a minion's key is accepted when the master was shown the very key that the host holds.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from saltern_lab import hosts, keys, mirror_control, plan, roots, tree
+from saltern_lab.errors import LabError
+from saltern_lab.record import Lab, write_json
+from saltern_lab.topology import Topology
+
+Say = Callable[[str], None]
+TREE = "/srv/saltern"
+PRESENCE_S = 90
+
+
+class Master:
+    """The master's host in a lab."""
+
+    def __init__(self, lab: Lab, topology: Topology) -> None:
+        if topology.master is None:
+            raise LabError(f"The topology {topology.name} names no master.")
+        self.lab = lab
+        self.topology = topology
+        self.host = topology.master
+        self.notes = lab.folder / "pushed.json"
+
+    def run(self, command: list[str], what: str, stdin: str | None = None, timeout: float = 300) -> str:
+        """A command on the master's host."""
+        return hosts.execute(self.lab, self.host, command, what=what, stdin=stdin, timeout=timeout)
+
+    def shell(self, script: str, what: str, stdin: str | None = None) -> str:
+        """A shell script on the master's host."""
+        return self.run(["sh", "-ec", script], what, stdin)
+
+    def push(self, say: Say) -> None:
+        """Bring tree, plan and master up to the repository's state; do only what is not so already."""
+        names = tree.files()
+        done = self._notes()
+        want = {
+            "tree": tree.digest(names),
+            "loaded": tree.digest(names, tree.LOADED),
+            "requirements": ";".join(roots.repository_requirements()),
+            "plan": json.dumps(plan.files(self.lab, self.topology)),
+        }
+        changed = {name for name, value in want.items() if done.get(name) != value}
+        if "tree" in changed:
+            say(f"sending the tree ({len(names)} files) to {self.host}:{TREE}")
+            self._send_tree(names)
+        if "plan" in changed:
+            self._write_plan()
+        if "requirements" in changed and want["requirements"]:
+            self._install_requirements(say)
+        if not self._master_runs() or changed & {"loaded", "requirements"}:
+            say("starting the Salt master")
+            self._configure_master()
+            self.run(["systemctl", "enable", "--quiet", "salt-master"], "Enabling the Salt master")
+            self.run(["systemctl", "restart", "salt-master"], "Starting the Salt master")
+            changed.add("loaded")
+        self.enrol(self.topology.hosts, say)
+        if changed:
+            self.wait_present(self.topology.hosts)
+        if changed & {"tree", "loaded"}:
+            self.run(["salt-run", "--out=quiet", "saltutil.sync_all"], "Syncing the master's modules")
+            self.run(
+                ["salt", "--out=quiet", "*", "saltutil.sync_all", "refresh=True"],
+                "Syncing the minions' modules",
+            )
+        elif "plan" in changed:
+            self.run(["salt", "--out=quiet", "*", "saltutil.refresh_pillar"], "Refreshing the pillar")
+        write_json(self.notes, want)
+
+    def _notes(self) -> dict[str, str]:
+        try:
+            notes: dict[str, str] = json.loads(self.notes.read_text(encoding="utf-8"))
+        except (FileNotFoundError, json.JSONDecodeError):
+            return {}
+        return notes
+
+    def _send_tree(self, names: list[str]) -> None:
+        script = (
+            f"rm -rf {TREE}.new; mkdir -p {TREE}.new; tar -x -C {TREE}.new; "
+            f"if [ -e {TREE} ]; then rm -rf {TREE}.old; mv {TREE} {TREE}.old; fi; "
+            f"mv {TREE}.new {TREE}; rm -rf {TREE}.old"
+        )
+        tree.unpack_into(hosts.enter(self.lab, self.host, ["sh", "-ec", script]), names)
+
+    def _write_plan(self) -> None:
+        self.shell("mkdir -p -m 0755 /etc/saltern/plan", "Making /etc/saltern/plan")
+        for name, text in plan.files(self.lab, self.topology).items():
+            script = f"cat > /etc/saltern/plan/.{name}.new; mv /etc/saltern/plan/.{name}.new /etc/saltern/plan/{name}"
+            self.shell(script, f"Writing {name}", stdin=text)
+
+    def _install_requirements(self, say: Say) -> None:
+        """What a production master gets with `salt-pip install -r etc/requirements-master.txt`, from the mirror."""
+        want = roots.wanted()
+        ours = roots.machine(want["suite"], want["components"])
+        base = Path(self.lab.host(self.host).layers[-1])
+        folder = roots.wheels("master", roots.repository_requirements(), ours, base, want, say)
+        self.run(
+            [
+                "salt-pip", "install", "--quiet", "--root-user-action=ignore", "--no-index",
+                "--trusted-host", self.lab.gateway,
+                "--find-links", f"{mirror_control.url(self.lab)}/wheels/{folder.name}/",
+                "-r", f"{TREE}/etc/requirements-master.txt",
+            ],
+            "Installing the master's Python libraries",
+        )  # fmt: skip
+
+    def _master_runs(self) -> bool:
+        return hosts.probe(self.lab, self.host, ["systemctl", "is-active", "salt-master"]) == "active"
+
+    def _configure_master(self) -> None:
+        self.shell(
+            f"ln -sfn {TREE}/etc/master.d/saltern.conf /etc/salt/master.d/saltern.conf",
+            "Linking the master's configuration",
+        )
+
+    def enrol(self, names: Iterable[str], say: Say) -> None:
+        """Point each host's minion at the master, and accept the key that it really has."""
+        accepted = set(self._keys("acc"))
+        missing = [name for name in names if name not in accepted]
+        for name in missing:
+            self.introduce(name)
+        for name in missing:
+            self.accept(name)
+        if missing:
+            say(f"accepted the keys of {', '.join(missing)} (fingerprints equal)")
+
+    def introduce(self, name: str) -> None:
+        """Write a host's minion configuration with the master's address and fingerprint, and start it."""
+        finger = keys.fingerprint(self.run(["cat", "/etc/salt/pki/master/master.pub"], "Reading the master's key"))
+        text = (
+            f"master: {self.lab.address(self.host)}\nid: {name}\nmaster_finger: '{finger}'\n"
+            "acceptance_wait_time: 1\n"
+        )
+        hosts.execute(
+            self.lab,
+            name,
+            ["sh", "-ec", "cat > /etc/salt/minion.d/master.conf; systemctl enable --quiet salt-minion; "
+             "systemctl restart --no-block salt-minion"],
+            what=f"Starting the Salt minion of {name}",
+            stdin=text,
+        )  # fmt: skip
+
+    def accept(self, name: str, wait_s: float = 60) -> None:
+        """Wait for a host's key, compare, accept."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            shown = self.shell(f"cat /etc/salt/pki/master/minions_pre/{name} 2>/dev/null || true", "Reading a key")
+            if shown.strip():
+                break
+            if time.monotonic() > deadline:
+                raise LabError(f"{name} did not show its key to the master within {wait_s:.0f} s.")
+            time.sleep(0.2)
+        held = hosts.execute(self.lab, name, ["cat", "/etc/salt/pki/minion/minion.pub"], what="Reading a key")
+        if keys.fingerprint(shown) != keys.fingerprint(held):
+            raise LabError(
+                f"The key shown to the master for {name} ({keys.fingerprint(shown)}) is not the one that {name} "
+                f"holds ({keys.fingerprint(held)}): it is not accepted."
+            )
+        self.run(["salt-key", "--yes", "--quiet", f"--accept={name}"], f"Accepting the key of {name}")
+
+    def _keys(self, kind: str) -> list[str]:
+        folder = {"acc": "minions", "pre": "minions_pre"}[kind]
+        return self.shell(f"ls /etc/salt/pki/master/{folder} 2>/dev/null || true", "Listing keys").split()
+
+    def wait_present(self, names: Iterable[str]) -> None:
+        """Wait until every minion answers: right after a master's start a call would find none."""
+        missing = set(names)
+        deadline = time.monotonic() + PRESENCE_S
+        while missing:
+            command = ["salt", "--out=json", "--static", "--timeout=2", "--gather-job-timeout=2"]
+            command += ["--hide-timeout", "--list", ",".join(sorted(missing)), "test.ping"]
+            text = hosts.probe(self.lab, self.host, command)
+            missing -= _answers(text)
+            if missing and time.monotonic() > deadline:
+                raise LabError(
+                    f"No answer from the minions of {', '.join(sorted(missing))} within {PRESENCE_S} s."
+                )
+
+
+def _answers(text: str) -> set[str]:
+    """The minions that answered True in `salt --out=json --static`."""
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError:
+        return set()
+    return {name for name, answer in data.items() if answer is True}
