@@ -16,6 +16,7 @@ from saltern_lab.topology import Topology
 Say = Callable[[str], None]
 TREE = "/srv/saltern"
 PRESENCE_S = 90
+SUBSCRIBERS = ["ss", "-Htn", "state", "established", "( sport = :4505 )"]
 
 
 class Master:
@@ -170,24 +171,27 @@ class Master:
         return self.shell(f"ls /etc/salt/pki/master/{folder} 2>/dev/null || true", "Listing keys").split()
 
     def wait_present(self, names: Iterable[str]) -> None:
-        """Wait until every minion answers: right after a master's start a call would find none."""
-        missing = set(names)
+        """Wait until every minion is connected and answers.
+
+        A call right after a master's start would find none of them; and one that is sent before they are connected
+        waits for the master's whole time-out. So the connections are looked at first.
+        """
+        missing = {self.lab.address(name): name for name in names}
+        everyone = ",".join(sorted(missing.values()))
         deadline = time.monotonic() + PRESENCE_S
-        while missing:
-            command = ["salt", "--out=json", "--static", "--timeout=2", "--gather-job-timeout=2"]
-            command += ["--hide-timeout", "--list", ",".join(sorted(missing)), "test.ping"]
-            text = hosts.probe(self.lab, self.host, command)
-            missing -= _answers(text)
-            if missing and time.monotonic() > deadline:
-                raise LabError(
-                    f"No answer from the minions of {', '.join(sorted(missing))} within {PRESENCE_S} s."
-                )
+        while True:
+            connected = _peers(hosts.probe(self.lab, self.host, SUBSCRIBERS))
+            missing = {address: name for address, name in missing.items() if address not in connected}
+            if not missing:
+                break
+            if time.monotonic() > deadline:
+                late = ", ".join(sorted(missing.values()))
+                raise LabError(f"The minions of {late} did not connect to the master within {PRESENCE_S} s.")
+            time.sleep(0.2)
+        self.run(["salt", "--out=quiet", "--list", everyone, "test.ping"], "Calling the minions")
 
 
-def _answers(text: str) -> set[str]:
-    """The minions that answered True in `salt --out=json --static`."""
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError:
-        return set()
-    return {name for name, answer in data.items() if answer is True}
+def _peers(text: str) -> set[str]:
+    """The remote addresses in the output of `ss -Htn`."""
+    lines = [line.split() for line in text.splitlines()]
+    return {fields[-1].rpartition(":")[0].strip("[]").removeprefix("::ffff:") for fields in lines if fields}
