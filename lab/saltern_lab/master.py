@@ -66,13 +66,13 @@ class Master:
         if changed:
             self.wait_present(self.topology.hosts)
         if changed & {"tree", "loaded"}:
-            self.run(["salt-run", "--out=quiet", "saltutil.sync_all"], "Syncing the master's modules")
+            self.run(["salt-run", "--out=json", "saltutil.sync_all"], "Syncing the master's modules")
             self.run(
-                ["salt", "--out=quiet", "*", "saltutil.sync_all", "refresh=True"],
+                ["salt", "--out=json", "*", "saltutil.sync_all", "refresh=True"],
                 "Syncing the minions' modules",
             )
         elif "plan" in changed:
-            self.run(["salt", "--out=quiet", "*", "saltutil.refresh_pillar"], "Refreshing the pillar")
+            self.run(["salt", "--out=json", "*", "saltutil.refresh_pillar"], "Refreshing the pillar")
         write_json(self.notes, want)
 
     def _notes(self) -> dict[str, str]:
@@ -137,7 +137,8 @@ class Master:
         finger = keys.fingerprint(self.run(["cat", "/etc/salt/pki/master/master.pub"], "Reading the master's key"))
         text = (
             f"master: {self.lab.address(self.host)}\nid: {name}\nmaster_finger: '{finger}'\n"
-            "acceptance_wait_time: 1\n"
+            # Salt spreads thousands of minions out by waiting; four need not wait.
+            "acceptance_wait_time: 1\nrandom_reauth_delay: 0\n"
         )
         hosts.execute(
             self.lab,
@@ -188,7 +189,7 @@ class Master:
                 late = ", ".join(sorted(missing.values()))
                 raise LabError(f"The minions of {late} did not connect to the master within {PRESENCE_S} s.")
             time.sleep(0.2)
-        self.run(["salt", "--out=quiet", "--list", everyone, "test.ping"], "Calling the minions")
+        self.run(["salt", "--out=json", "--list", everyone, "test.ping"], "Calling the minions")
 
 
 def _peers(text: str) -> set[str]:
