@@ -1,0 +1,257 @@
+"""The one reader of pillar: a host's view of the plan, its platform's names, and files that hold secrets."""
+
+import os
+import re
+import socket
+import stat
+import tempfile
+import time
+
+import salt.utils.files
+from salt.exceptions import CommandExecutionError
+
+from saltern import hostsfile, kernel
+from saltern import platform as platforms
+
+__virtualname__ = "saltern"
+
+_CONNECT_S = 5
+_PAUSE_S = 0.5
+_PLACEHOLDER = re.compile(r"<secret:([a-z_]+)>")
+
+
+def __virtual__():
+    return __virtualname__
+
+
+def _whole():
+    view = __pillar__.get("saltern")
+    if not view or view.get("format") != 1:
+        raise CommandExecutionError(
+            "This host has no view of the plan in its pillar. On the master, check that etc/master.d/saltern.conf is "
+            "included, that the plan is sound (`salt-run saltern.plan`) and that it names this host "
+            f"({__opts__['id']}); then `salt {__opts__['id']} saltutil.refresh_pillar`."
+        )
+    return view
+
+
+def view(path=""):
+    """This host's view of the plan, or a part of it. Never a secret.
+
+    path: str, keys joined by colons, for example ``foundation:munge``; empty for all
+    Returns plain data. Raises CommandExecutionError for a path that is not there.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'node01' saltern.view foundation:munge
+    """
+    value = {key: part for key, part in _whole().items() if key != "secrets"}
+    for key in path.split(":") if path else []:
+        if not isinstance(value, dict) or key not in value:
+            raise CommandExecutionError(
+                f"The view of {__opts__['id']} has no {path!r}: the plan gives it to other roles than "
+                f"{', '.join(_whole()['roles'])}, or the key is misspelt."
+            )
+        value = value[key]
+    return value
+
+
+def platform():
+    """Package names, paths and units of this host's operating system.
+
+    Returns a dict, see ``_utils/saltern/platform.py``. Raises CommandExecutionError on an unknown system.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt '*' saltern.platform
+    """
+    try:
+        return platforms.of(__grains__)
+    except platforms.UnknownPlatform as error:
+        raise CommandExecutionError(str(error)) from None
+
+
+def hosts_block():
+    """The lines of /etc/hosts for every host of the plan; empty when DNS provides the names.
+
+    Returns str.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'node01' saltern.hosts_block
+    """
+    return hostsfile.text(view("hosts"), view("cluster:domain"))
+
+
+def sysctl_parameters():
+    """The kernel parameters that this host shall have.
+
+    Returns a dict of str: str.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'node01' saltern.sysctl_parameters
+    """
+    return kernel.wanted(view("foundation:sysctl"))
+
+
+def sysctl_text():
+    """The file of kernel parameters, /etc/sysctl.d/60-saltern.conf.
+
+    Returns str.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'node01' saltern.sysctl_text
+    """
+    return kernel.text(sysctl_parameters())
+
+
+def await_port(host, port, timeout, what):
+    """Wait until a peer accepts connections.
+
+    host: str; port: int; timeout: float, seconds, 0 tries once
+    what: str, what listens there, for the message
+    Returns the seconds waited, float. Raises CommandExecutionError naming the peer.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'node01' saltern.await_port mgmt01 6817 60 slurmctld
+    """
+    start = time.monotonic()
+    while True:
+        try:
+            with socket.create_connection((host, port), timeout=_CONNECT_S):
+                return time.monotonic() - start
+        except OSError as error:
+            waited = time.monotonic() - start
+            if waited >= timeout:
+                raise CommandExecutionError(
+                    f"{what} on {host}:{port} did not answer within {timeout:.0f} s ({error.strerror or error}). "
+                    f"Look at {host}: is {what} running there, and can this host reach the port?"
+                ) from None
+        time.sleep(_PAUSE_S)
+
+
+def secret_file(name, text, user, group, mode, test=False):
+    """Write a file whose text names secrets as ``<secret:munge_key>``.
+
+    name: str, path; its folder must exist
+    text: str, public; each placeholder is replaced on this host by the value
+    user, group: str
+    mode: str, for example "0400"
+    test: bool, only say what would change
+
+    The new content stands in a file of its own, with its owner and mode, before it takes the name.
+    Returns a dict of what differed, never with content: ``{"content": "differs (hidden)", "mode": "0644 -> 0400"}``.
+    Raises CommandExecutionError for an unknown secret, user, group or folder.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'node01' saltern.secret_file /etc/munge/munge.key '<secret:munge_key>' munge munge 0400
+    """
+    wanted = _resolved(text).encode()
+    try:
+        uid, gid = __salt__["file.user_to_uid"](user), __salt__["file.group_to_gid"](group)
+    except (KeyError, OSError) as error:
+        raise CommandExecutionError(f"{name}: no user {user} or group {group} here: {error}") from None
+    if uid == "" or gid == "":
+        raise CommandExecutionError(f"{name}: no user {user} or group {group} on this host yet.")
+    differs = _differences(name, wanted, uid, gid, int(str(mode), 8))
+    if differs and not test:
+        _replace(name, wanted, uid, gid, int(str(mode), 8))
+    return differs
+
+
+def secret_stdin(cmd, text, timeout=60):
+    """Run a program with a text that names secrets on its standard input. What it prints is thrown away.
+
+    cmd: list of str, without secrets
+    text: str, with placeholders as in ``secret_file``
+    timeout: int, seconds
+    Raises CommandExecutionError with its standard error, values masked.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' saltern.secret_stdin '["mariadb"]' 'SELECT 1;'
+    """
+    result = __salt__["cmd.run_all"](
+        cmd,
+        stdin=_resolved(text),
+        python_shell=False,
+        timeout=timeout,
+        output_loglevel="quiet",
+        hide_output=True,
+        ignore_retcode=True,
+    )
+    if result["retcode"]:
+        raise CommandExecutionError(f"{cmd[0]}: {_masked(result['stderr'] or result['stdout'])}")
+
+
+def _secrets():
+    return _whole().get("secrets", {})
+
+
+def _resolved(text):
+    unknown = sorted(set(_PLACEHOLDER.findall(text)) - set(_secrets()))
+    if unknown:
+        raise CommandExecutionError(
+            f"{__opts__['id']} has no secret {', '.join(unknown)}: its roles ({', '.join(_whole()['roles'])}) "
+            "do not need it (the table is SECRETS in _utils/saltern/roles.py)."
+        )
+    return _PLACEHOLDER.sub(lambda match: _secrets()[match[1]], text)
+
+
+def _masked(text):
+    for name, value in _secrets().items():
+        text = text.replace(value, f"<secret:{name}>")
+    return text
+
+
+def _differences(name, wanted, uid, gid, mode):
+    try:
+        with salt.utils.files.fopen(name, "rb") as file:
+            state = os.fstat(file.fileno())
+            content = file.read()
+    except FileNotFoundError:
+        return {"content": "missing"}
+    differs = {} if content == wanted else {"content": "differs (hidden)"}
+    if (state.st_uid, state.st_gid) != (uid, gid):
+        differs["owner"] = f"{state.st_uid}:{state.st_gid} -> {uid}:{gid}"
+    if stat.S_IMODE(state.st_mode) != mode:
+        differs["mode"] = f"{stat.S_IMODE(state.st_mode):04o} -> {mode:04o}"
+    return differs
+
+
+def _replace(name, wanted, uid, gid, mode):
+    folder = os.path.dirname(name)
+    if not os.path.isdir(folder):
+        raise CommandExecutionError(f"{name}: the folder {folder} does not exist.")
+    descriptor, aside = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(name)}.")
+    try:
+        os.fchown(descriptor, uid, gid)
+        os.fchmod(descriptor, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(wanted)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, name)
+    except BaseException:
+        os.unlink(aside)
+        raise

@@ -1,0 +1,262 @@
+"""The gates' eyes: what this host is like, handed to ``_utils/saltern/gates.py``, which decides."""
+
+import glob
+import os
+import pwd
+import re
+import shutil
+import socket
+import time
+
+import salt.utils.files
+from salt.exceptions import CommandExecutionError
+
+from saltern import gates, gates_scheduler, hostfacts, kernel
+from saltern import platform as platforms
+
+__virtualname__ = "saltern_gate"
+
+_PAUSE_S = 1
+_MUNGE_TTL_S = 3600  # munged's default maximum (munged(8), --ttl)
+_MINE = "munge_credential"
+
+
+def __virtual__():
+    return __virtualname__
+
+
+def p0_plan(wait=False):
+    """Why this host is not the one that the plan declares: its name, system and hardware.
+
+    wait: bool, unused here; gates share their signature
+    Returns a list of str, empty when the gate is open.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt '*' saltern_gate.p0_plan
+    """
+    logical, sockets = hostfacts.cpus(_read("/proc/cpuinfo"))
+    facts = {
+        "hostname": socket.gethostname().split(".")[0],
+        "os": __grains__["os"],
+        "release": platforms.release_of(__grains__),
+        "cpus": logical,
+        "sockets": sockets,
+        "memory_mb": hostfacts.memory_mb(_read("/proc/meminfo")),
+        "tmp_disk_mb": shutil.disk_usage("/tmp").total // 2**20,
+        "gpus": len([path for path in glob.glob("/dev/nvidia*") if re.fullmatch(r"/dev/nvidia[0-9]+", path)]),
+        "nic_speed_mbit": max([_nic_speed(path) for path in glob.glob("/sys/class/net/*/speed")], default=0),
+    }
+    return [str(problem) for problem in gates.plan(facts, __salt__["saltern.view"]())]
+
+
+def p1_foundation(wait=False):
+    """Why this host's foundation does not hold: names, accounts, clock, limits, kernel, munge.
+
+    wait: bool, give the clock and the peers the time that the plan's ``waits`` allow
+    Returns a list of str, empty when the gate is open.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt '*' saltern_gate.p1_foundation
+    """
+    view = __salt__["saltern.view"]()
+    declared = view["foundation"]
+    names = list(declared["users"])
+    runs_munge = "slurm" in view
+    if runs_munge:
+        names += list(declared["system_accounts"])
+    facts = {
+        "addresses": {name: _address(name) for name in gates.names(view)},
+        "accounts": {name: _ids(name) for name in names},
+        "limits": {"service": _service_limits(), "login": _login_limits()},
+        "sysctl": {name: _sysctl(name) for name in [*kernel.wanted(declared["sysctl"]), *kernel.AT_LEAST]},
+        "clock": _clock(view, wait),
+    }
+    if runs_munge:
+        facts["munge"] = _munge(view, wait)
+    return [str(problem) for problem in gates.foundation(facts, view)]
+
+
+def p4_scheduler(wait=False):
+    """Why Slurm does not work on this host: features, daemons, registration.
+
+    wait: bool, give a node that just started the time to register
+    Returns a list of str, empty when the gate is open.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt '*' saltern_gate.p4_scheduler
+    """
+    view = __salt__["saltern.view"]()
+    deadline = time.monotonic() + (view["waits"]["node_s"] if wait else 0)
+    while True:
+        problems = gates_scheduler.scheduler(__salt__["slurm_cluster.facts"](), view)
+        if not problems or time.monotonic() >= deadline:
+            return [str(problem) for problem in problems]
+        time.sleep(_PAUSE_S)
+
+
+def credential():
+    """A munge credential that says nothing and that only root can read, for the Salt mine.
+
+    It is made as user munge, so it gives its holder no power.
+    Returns a dict: ``credential`` str, ``made`` float, seconds since the epoch by this host's clock.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'node01' saltern_gate.credential
+    """
+    command = ["setpriv", "--reuid=munge", "--regid=munge", "--clear-groups", "munge", "--no-input"]
+    text = _run([*command, "--restrict-uid=0", f"--ttl={_MUNGE_TTL_S}"])
+    return {"credential": text.strip(), "made": time.time()}
+
+
+def _munge(view, wait):
+    wanted = {"/etc/munge/munge.key": "0400", **__salt__["saltern.platform"]()["munge"]["directories"]}
+    parents = sorted({parent for path in wanted for parent in _parents(path) if parent not in wanted})
+    facts = {
+        "uid": view["foundation"]["system_accounts"]["munge"]["uid"],
+        "wanted_modes": wanted,
+        "paths": {path: _state(path) for path in wanted},
+        "parents": {path: _state(path) for path in parents},
+        "local": {"status": _unmunge(_local_credential())},
+        "peers": {},
+        "waited_s": 0.0,
+    }
+    if facts["local"]["status"] == "Success":
+        if wait:
+            __salt__["mine.send"](_MINE, mine_function="saltern_gate.credential")
+        facts.update(_ask_peers(view, wait))
+    return facts
+
+
+def _ask_peers(view, wait):
+    """Read credentials of the peers until one can be read, or the bound is reached."""
+    start = time.monotonic()
+    patience = view["waits"]["peer_munge_s"] if wait else 0
+    while True:
+        peers = {name: {"status": _peer_status(name)} for name in view["foundation"]["munge"]["peers"]}
+        waited = time.monotonic() - start
+        settled = not peers or any(peer["status"] in gates.SAME_KEY for peer in peers.values())
+        if settled or waited >= patience:
+            return {"peers": peers, "waited_s": waited}
+        time.sleep(_PAUSE_S)
+
+
+def _peer_status(name):
+    shared = __salt__["mine.get"](name, _MINE).get(name)
+    return _unmunge(shared["credential"]) if shared else "no credential in the Salt mine yet"
+
+
+def _local_credential():
+    try:
+        return credential()["credential"]
+    except CommandExecutionError as error:
+        return str(error)
+
+
+def _unmunge(text):
+    if not text.startswith("MUNGE:"):
+        return text
+    result = __salt__["cmd.run_all"](
+        ["unmunge"], stdin=text, python_shell=False, timeout=10, ignore_retcode=True, output_loglevel="quiet"
+    )
+    return hostfacts.unmunge_status(result["stdout"] or result["stderr"])
+
+
+def _clock(view, wait):
+    if wait:
+        # Tries once a second until chronyd is in step (chronyc(1), waitsync); its word is read below.
+        tries = str(view["waits"]["clock_s"])
+        bound = str(view["foundation"]["time"]["max_offset_s"])
+        _try(["chronyc", "waitsync", tries, bound, "0", "1"], view["waits"]["clock_s"] + 10)
+    try:
+        tracking = hostfacts.tracking(_run(["chronyc", "-c", "tracking"]))
+        offsets = hostfacts.source_offsets(_run(["chronyc", "-c", "-n", "sources"]))
+    except (CommandExecutionError, ValueError, IndexError, StopIteration) as error:
+        return {"error": str(error), "synchronised": False, "offsets_s": {}}
+    return {"error": "", "synchronised": tracking["synchronised"], "offsets_s": offsets}
+
+
+def _service_limits():
+    """What a new service really gets: systemd starts one that prints its limits."""
+    command = ["systemd-run", "--quiet", "--pipe", "--wait", "--collect", "cat", "/proc/self/limits"]
+    return hostfacts.limits(_try(command))
+
+
+def _login_limits():
+    """What a login really gets: su(1) runs PAM's session modules as sshd does."""
+    return hostfacts.limits(_try(["su", "-s", "/bin/sh", "-c", "cat /proc/self/limits", "nobody"]))
+
+
+def _ids(name):
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        return None
+    return {"uid": entry.pw_uid, "gid": entry.pw_gid}
+
+
+def _address(name):
+    try:
+        return socket.getaddrinfo(name, None, socket.AF_INET)[0][4][0]
+    except OSError:
+        return None
+
+
+def _state(path):
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return {"uid": state.st_uid, "mode": state.st_mode & 0o7777}
+
+
+def _parents(path):
+    while path != "/":
+        path = os.path.dirname(path)
+        yield path
+
+
+def _nic_speed(path):
+    try:
+        return int(_read(path))
+    except (OSError, ValueError):
+        return 0  # a NIC without a link has no speed
+
+
+def _sysctl(name):
+    try:
+        return _read("/proc/sys/" + name.replace(".", "/")).strip()
+    except OSError:
+        return None
+
+
+def _read(path):
+    with salt.utils.files.fopen(path) as file:
+        return file.read()
+
+
+def _run(command, timeout=20):
+    result = __salt__["cmd.run_all"](
+        command, python_shell=False, timeout=timeout, ignore_retcode=True, output_loglevel="quiet"
+    )
+    if result["retcode"]:
+        raise CommandExecutionError(f"{command[0]}: {result['stderr'] or result['stdout']}")
+    return result["stdout"]
+
+
+def _try(command, timeout=20):
+    try:
+        return _run(command, timeout)
+    except CommandExecutionError:
+        return ""

@@ -1,0 +1,51 @@
+"""External pillar: each minion's view of the plan, and the secrets that its roles need.
+
+Configured in etc/master.d/saltern.conf. Raises for a broken plan or an unknown minion, and Salt then refuses every
+state run of that minion.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+from saltern import plan, roles, secret_store, view
+
+__virtualname__ = "saltern"
+
+# The last plan that this process resolved: (hash of the raw plan and schema, plan).
+_resolved = (None, None)
+
+
+def __virtual__():
+    return __virtualname__
+
+
+def ext_pillar(minion_id, pillar, schema_file, secrets_dir):
+    """The view of a minion, under the key ``saltern``.
+
+    minion_id: str
+    pillar: dict, compiled from the site's SLS files; its key ``saltern`` (the raw plan) is taken out, because
+        Salt merges what is returned here and offers no way to remove a key.
+    schema_file: str, path of pillar/schema.json
+    secrets_dir: str, path of a directory of mode 0700; made on first use
+
+    Raises PlanError, UnknownHost, SecretError.
+    """
+    raw = pillar.pop("saltern", None)
+    resolved = _resolve(raw, Path(schema_file).read_text(encoding="utf-8"))
+    mine = view.of(resolved, minion_id)
+    store = secret_store.Store(secrets_dir)
+    own = resolved.data["secrets"]
+    mine["secrets"] = {
+        name: own[name] if name in own else store.get(name)
+        for name in roles.secrets_of(resolved.hosts[minion_id].roles)
+    }
+    return {"saltern": mine}
+
+
+def _resolve(raw, schema_text):
+    global _resolved  # noqa: PLW0603 - a cache of one, per master process
+    key = hashlib.sha256(f"{schema_text}{json.dumps(raw, sort_keys=True, default=str)}".encode()).hexdigest()
+    if _resolved[0] != key:
+        _resolved = (key, plan.resolve(json.loads(schema_text), raw))
+    return _resolved[1]

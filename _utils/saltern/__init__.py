@@ -1,0 +1,1 @@
+"""Saltern's plain Python: parsing, comparing, deciding. No Salt, no input or output."""

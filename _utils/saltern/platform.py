@@ -1,0 +1,196 @@
+"""What differs between operating systems, as one table: packages, paths, units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# os: (os_family, releases that the rendering tests cover)
+SUPPORTED = {
+    "Debian": ("Debian", ("12", "13")),
+    "Ubuntu": ("Debian", ("22.04", "24.04")),
+    "RedHat": ("RedHat", ("8", "9", "10")),
+    "Rocky": ("RedHat", ("8", "9", "10")),
+    "AlmaLinux": ("RedHat", ("8", "9", "10")),
+}
+
+_COMMON: dict[str, Any] = {
+    "munge": {
+        "service": "munge",
+        # folder: mode, as munged demands them (munged(8), FILES); all belong to munge.
+        "directories": {"/etc/munge": "0700", "/var/lib/munge": "0700", "/var/log/munge": "0700"},
+    },
+    "limits": {
+        "pam": "/etc/security/limits.d/60-saltern.conf",
+        "systemd": "/etc/systemd/system.conf.d/60-saltern.conf",
+    },
+    "sysctl": {"conf": "/etc/sysctl.d/60-saltern.conf"},
+}
+
+TABLE: dict[str, dict[str, Any]] = {
+    "Debian": {
+        "munge": {
+            **_COMMON["munge"],
+            "package": "munge",
+            "options_file": "/etc/default/munge",
+        },
+        "chrony": {
+            "package": "chrony",
+            "service": "chrony",
+            "conf": "/etc/chrony/chrony.conf",
+            "drift": "/var/lib/chrony/chrony.drift",
+            "keys": "/etc/chrony/chrony.keys",
+        },
+        "limits": _COMMON["limits"],
+        "sysctl": {**_COMMON["sysctl"], "package": "procps"},
+        "mariadb": {
+            "package": "mariadb-server",
+            "service": "mariadb",
+            "conf": "/etc/mysql/mariadb.conf.d/60-saltern.cnf",
+            "client": "mariadb",
+        },
+        "nginx": {"package": "nginx-light", "service": "nginx", "default_site": "/etc/nginx/sites-enabled/default"},
+        "logrotate": {"package": "logrotate"},
+        # What a Slurm tree's programs and plugins link beside itself, by the feature that brings it.
+        "slurm_runtime": [
+            "libevent-core-2.1-7t64",
+            "libevent-pthreads-2.1-7t64",
+            "libbpf1",
+            "libdbus-1-3",
+            "libhttp-parser2.9",
+            "libjson-c5",
+            "libjwt2",
+            "liblua5.3-0",
+            "liblz4-1",
+            "libmariadb3",
+            "libmunge2",
+            "libnuma1",
+            "libpam0g",
+            "libreadline8t64",
+            "libyaml-0-2",
+        ],
+        "slurm_build": [
+            "build-essential",
+            "bzip2",
+            "libbpf-dev",
+            "libdbus-1-dev",
+            "libevent-dev",
+            "libhttp-parser-dev",
+            "libjson-c-dev",
+            "libjwt-dev",
+            "liblua5.3-dev",
+            "liblz4-dev",
+            "libmariadb-dev",
+            "libmunge-dev",
+            "libnuma-dev",
+            "libnvidia-ml-dev",
+            "libpam0g-dev",
+            "libreadline-dev",
+            "libssl-dev",
+            "libyaml-dev",
+            "perl",
+            "pkg-config",
+            "python3",
+            "xz-utils",
+            "zlib1g-dev",
+        ],
+    },
+    "RedHat": {
+        "munge": {
+            **_COMMON["munge"],
+            "package": "munge",
+            "options_file": "/etc/sysconfig/munge",
+        },
+        "chrony": {
+            "package": "chrony",
+            "service": "chronyd",
+            "conf": "/etc/chrony.conf",
+            "drift": "/var/lib/chrony/drift",
+            "keys": "/etc/chrony.keys",
+        },
+        "limits": _COMMON["limits"],
+        "sysctl": {**_COMMON["sysctl"], "package": "procps-ng"},
+        "mariadb": {
+            "package": "mariadb-server",
+            "service": "mariadb",
+            "conf": "/etc/my.cnf.d/60-saltern.cnf",
+            "client": "mysql",
+        },
+        "nginx": {"package": "nginx", "service": "nginx", "default_site": None},
+        "logrotate": {"package": "logrotate"},
+        "slurm_runtime": [
+            "dbus-libs",
+            "http-parser",
+            "json-c",
+            "libbpf",
+            "libevent",
+            "libjwt",
+            "libyaml",
+            "lua-libs",
+            "lz4-libs",
+            "mariadb-connector-c",
+            "munge-libs",
+            "numactl-libs",
+            "pam",
+            "readline",
+        ],
+        "slurm_build": [
+            "bzip2",
+            "dbus-devel",
+            "gcc",
+            "gcc-c++",
+            "http-parser-devel",
+            "json-c-devel",
+            "libbpf-devel",
+            "libevent-devel",
+            "libjwt-devel",
+            "libyaml-devel",
+            "lua-devel",
+            "lz4-devel",
+            "make",
+            "mariadb-devel",
+            "munge-devel",
+            "numactl-devel",
+            "openssl-devel",
+            "pam-devel",
+            "perl",
+            "pkgconf-pkg-config",
+            "python3",
+            "readline-devel",
+            "xz",
+            "zlib-devel",
+        ],
+    },
+}
+
+# The time_t transition renamed these in Debian 13 and Ubuntu 24.04; before it they had no suffix.
+_RENAMED = {
+    "libevent-core-2.1-7t64": "libevent-core-2.1-7",
+    "libevent-pthreads-2.1-7t64": "libevent-pthreads-2.1-7",
+    "libreadline8t64": "libreadline8",
+}
+_BEFORE_TIME_T = {("Debian", "12"), ("Ubuntu", "22.04")}
+_OTHERS = {("Debian", "12"): {"libjwt2": "libjwt0"}, ("Ubuntu", "22.04"): {"libjwt2": "libjwt0", "libbpf1": "libbpf0"}}
+
+
+class UnknownPlatform(LookupError):
+    """An operating system that Saltern does not know."""
+
+
+def release_of(grains: Mapping[str, Any]) -> str:
+    """The release as the plan spells it: Ubuntu's year and month, the others' major number."""
+    return str(grains["osrelease"] if grains["os"] == "Ubuntu" else grains["osmajorrelease"])
+
+
+def of(grains: Mapping[str, Any]) -> dict[str, Any]:
+    """The table's row for a host, by its grains. Raises UnknownPlatform."""
+    os, family, release = grains["os"], grains["os_family"], release_of(grains)
+    known_family, releases = SUPPORTED.get(os, ("", ()))
+    if family != known_family or release not in releases:
+        known = "; ".join(f"{name} {', '.join(rows)}" for name, (_, rows) in SUPPORTED.items())
+        raise UnknownPlatform(f"Found the operating system {os} {release}; expected one of: {known}.")
+    row = TABLE[family]
+    renamed = dict(_OTHERS.get((os, release), {}))
+    if (os, release) in _BEFORE_TIME_T:
+        renamed.update(_RENAMED)
+    return {**row, "slurm_runtime": [renamed.get(name, name) for name in row["slurm_runtime"]]}
