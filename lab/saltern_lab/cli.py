@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from saltern_lab import hosts, lifecycle, network, record, topology
+from saltern_lab import cluster, hosts, lifecycle, network, record, topology
 from saltern_lab.errors import LabError
 from saltern_lab.master import Master
 from saltern_lab.record import Lab
@@ -53,6 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     sub = add("up", _up, "bring the hosts up, bare or as they were")
     sub.add_argument("--topology", help="a file of lab/topologies (default: first)")
     sub.add_argument("--subnet", help="an IPv4 /24 (default: the first free one of 10.213.0.0/16)")
+    sub = add("cluster", _cluster, "all of it: up, push, salt '*' state.highstate, jobs")
+    sub.add_argument("--topology", help="a file of lab/topologies (default: first)")
+    sub.add_argument("--subnet", help="an IPv4 /24")
     add("push", _push, "send tree and plan to the master, accept the hosts' keys")
     add("down", _down, "shut the hosts down; their disks stay")
     add("destroy", _destroy, "cut the power and forget the lab; the cache stays")
@@ -81,6 +84,10 @@ def _up(arguments: argparse.Namespace) -> int:
     for host in lab.hosts:
         print(f"  {host:<12} {lab.address(host):<16} {hosts.state(lab.hosts[host])}")
     return 0
+
+
+def _cluster(arguments: argparse.Namespace) -> int:
+    return cluster.cluster(arguments.name, arguments.topology, arguments.subnet, say)
 
 
 def _push(arguments: argparse.Namespace) -> int:

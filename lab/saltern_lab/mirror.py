@@ -7,7 +7,9 @@ It answers for the machine's own apt archives only, and runs without privileges.
 Run as `python -m saltern_lab.mirror CONFIG.json` by mirror_control.py; needs nothing beyond the standard library.
 """
 
+import calendar
 import contextlib
+import encodings.idna  # noqa: F401  (loaded before privileges are dropped: Python's folder may be root's own)
 import html
 import json
 import os
@@ -119,8 +121,6 @@ def _mtime(header: str | None) -> float | None:
     if not header:
         return None
     with contextlib.suppress(ValueError):
-        import calendar
-
         return calendar.timegm(time.strptime(header, "%a, %d %b %Y %H:%M:%S GMT"))
     return None
 

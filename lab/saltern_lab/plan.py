@@ -12,6 +12,7 @@ from saltern_lab.paths import REPOSITORY
 from saltern_lab.record import Lab
 from saltern_lab.topology import Topology
 
+CONTAINER = REPOSITORY / "lab" / "container.yaml"
 HEADER = "# Written by the lab: addresses in this lab's network, its mirror, this machine's hardware.\n"
 
 
@@ -42,6 +43,7 @@ def local(lab: Lab, topology: Topology) -> dict[str, Any]:
             if isinstance(host, dict) and "address" in host
         },
         "mirror": {"sources": f"{mirror_control.url(lab)}/sources"},
+        **yaml.safe_load(CONTAINER.read_text(encoding="utf-8")),
     }
     if topology.measured_node_types:
         measured = hardware.node_type(

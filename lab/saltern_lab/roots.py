@@ -175,18 +175,15 @@ def wheels(
         if new is None:
             return kept
         say(f"building wheels for {name} (once)")
-        proxy = f"-o Acquire::http::Proxy={ours.proxy}" if ours.proxy else ""
         script = (
             "set -e; export DEBIAN_FRONTEND=noninteractive; "
-            f"apt-get {proxy} -q update; "
-            f"apt-get {proxy} -q install -y --no-install-recommends {' '.join(packages)}; "
+            f"{apt_install(ours, ' '.join(packages))}; "
             f"pip wheel -q --cache-dir /pip-cache -w /wheels {' '.join(requirements)}"
         )
         pip_cache = cache_dir() / "pip"
         pip_cache.mkdir(parents=True, exist_ok=True)
         with throw_away([base]) as root:
-            real = aptsources.render(ours.sources, plain=False)
-            (root / "etc/apt/sources.list").write_text(real, encoding="utf-8")
+            real_sources(root, ours)
             texts = [path.read_text(encoding="utf-8") for path in PIP_CONF if path.is_file()]
             (root / "etc/pip.conf").write_text(pip_configuration(texts), encoding="utf-8")
             inside(
@@ -196,6 +193,18 @@ def wheels(
                 what=_registry(f"Building wheels for {name}"),
             )
     return kept
+
+
+def apt_install(ours: Machine, packages: str) -> str:
+    """Shell text that installs packages in a throw-away root."""
+    apt = f"apt-get -q {f'-o Acquire::http::Proxy={ours.proxy}' if ours.proxy else ''}"
+    return f"{apt} update; {apt} install -y --no-install-recommends {packages}"
+
+
+def real_sources(root: Path, ours: Machine) -> None:
+    """Let a throw-away root, which is on the machine's own network, fetch as the machine does."""
+    text = aptsources.render(ours.sources, plain=False)
+    (root / "etc/apt/sources.list").write_text(text, encoding="utf-8")
 
 
 def pip_configuration(texts: Sequence[str]) -> str:
@@ -255,13 +264,16 @@ def throw_away(lower: Sequence[Path], upper: Path | None = None) -> Iterator[Pat
             run(["umount", merged], what="Unmounting a root")
 
 
-def inside(root: Path, script: str, *, binds: Sequence[str], what: str) -> None:
+def inside(
+    root: Path, script: str, *, binds: Sequence[str], what: str, read_only: Sequence[str] = ()
+) -> None:
     """Run a shell script in a root, on the machine's own network."""
     command = ["systemd-nspawn", "--quiet", "--register=no", "--pipe", "--as-pid2"]
     command += ["--resolv-conf=replace-host", f"--machine=saltern-{os.getpid()}", f"--directory={root}"]
     if not Path("/run/systemd/system").is_dir():
         command.append("--keep-unit")
     command += [f"--bind={bind}" for bind in binds]
+    command += [f"--bind-ro={bind}" for bind in read_only]
     for name, value in os.environ.items():
         pip = name.startswith("PIP_") and name not in {"PIP_FIND_LINKS", "PIP_CACHE_DIR"}
         if pip or name.lower() in {"http_proxy", "https_proxy", "no_proxy"}:
