@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from saltern_lab import cluster, hosts, lifecycle, network, record, topology
+from saltern_lab import cache, cluster, hosts, lifecycle, mirror_control, needs, network, record
+from saltern_lab import skew, topology
 from saltern_lab.errors import LabError
 from saltern_lab.master import Master
 from saltern_lab.record import Lab
@@ -68,6 +69,11 @@ def _parser() -> argparse.ArgumentParser:
     add("power-on", _power_on, "power a host on", host=True)
     add("cut", _cut, "take a host's cable down", host=True)
     add("heal", _heal, "put a host's cable back", host=True)
+    sub = add("skew", _skew, "shift the clock of a host's daemons (0: right again)", host=True)
+    sub.add_argument("seconds", type=int, metavar="SECONDS")
+    sub = add("cache", _cache, "what the lab keeps on this machine: cache [show|clean [KIND…]]")
+    sub.add_argument("verb", choices=("show", "clean"), nargs="?", default="show")
+    sub.add_argument("kinds", nargs="*", metavar="KIND")
     sub = add("add", _add, "one more bare host", host=True)
     sub.add_argument("--address", type=int, help="last number of its address")
     sub = add("logs", _logs, "a host's journal, or its console if it is off", host=True)
@@ -120,6 +126,8 @@ def _status(arguments: argparse.Namespace) -> int:
         "bridge": lab.bridge if lab else None,
         "gateway": lab.gateway if lab else None,
         "topology": lab.topology if lab else None,
+        "mirror": mirror_control.url(lab) if lab else None,
+        "disk": str(lab.folder) if lab else None,
         "hosts": {
             name: {
                 "address": lab.address(name),
@@ -187,6 +195,23 @@ def _cable(arguments: argparse.Namespace, state: str) -> int:
     host.cut = state == "down"
     lab.save()
     say(f"the cable of {arguments.host} is {'cut' if host.cut else 'in'}")
+    return 0
+
+
+def _skew(arguments: argparse.Namespace) -> int:
+    units = skew.set_skew(_lab(arguments), arguments.host, arguments.seconds)
+    what = f"{arguments.seconds:+d} s" if arguments.seconds else "right again"
+    say(f"the clock of {arguments.host} is {what} for: {', '.join(units) or 'no running daemon'}")
+    return 0
+
+
+def _cache(arguments: argparse.Namespace) -> int:
+    if arguments.verb == "show":
+        print(cache.show())
+        return 0
+    needs.root()
+    for name in cache.clean(arguments.kinds):
+        print(f"removed {name}")
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from saltern_lab import hosts, jobs, lifecycle, record, sources, topology
+from saltern_lab import hosts, jobs, lifecycle, sources, topology
 from saltern_lab.errors import LabError
 from saltern_lab.events import HostResult, Progress, json_documents, parse_line, result_of
 from saltern_lab.master import Master
@@ -201,11 +201,3 @@ def _finish(
         (f"lab/lab destroy{named}", "away with it; the cache stays"),
     ):
         console.print(f"  {command:<58} {meaning}", markup=False)
-
-
-def times_of(name: str) -> dict[str, Any]:
-    """The figures of a lab's last `make cluster`."""
-    import json
-
-    data: dict[str, Any] = json.loads((record.require(name).folder / "cluster.json").read_text())
-    return data

@@ -124,7 +124,7 @@ def result_of(answer: Any) -> HostResult:
     """Read a host's answer to state.highstate: a dict of states, or why there is none."""
     result = HostResult()
     if isinstance(answer, list):
-        result.problems = [str(text) for text in answer]
+        result.problems = list(dict.fromkeys(str(text) for text in answer))
         return result
     if not isinstance(answer, dict) or not answer:
         result.problems = [str(answer) if answer else "it did not answer"]

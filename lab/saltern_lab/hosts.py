@@ -198,6 +198,8 @@ def _end_rest(lab: Lab, name: str, host: Host) -> None:
     merged = lab.disk(name) / "merged"
     if os.path.ismount(merged):
         run(["umount", merged], what=f"Unmounting the disk of {name}")
+    # nspawn leaves this folder where /run is no tmpfs, and complains about it.
+    shutil.rmtree(f"/run/systemd/nspawn/propagate/{lab.name}-{name}", ignore_errors=True)
     for group in _cgroups(lab, name) or []:
         for folder, _, _ in os.walk(group, topdown=False):
             with contextlib.suppress(OSError):
@@ -221,8 +223,8 @@ def _mount(lab: Lab, name: str, host: Host) -> Path:
     for part in ("upper", "work", "merged"):
         (disk / part).mkdir(parents=True, exist_ok=True)
     volatile = disk / "work" / "work" / "incompat" / "volatile"
-    if volatile.exists():
-        volatile.rmdir()
+    # The kernel refuses a volatile overlay again until this mark of it is taken away by someone who knows.
+    shutil.rmtree(volatile, ignore_errors=True)
     missing = [layer for layer in host.layers if not Path(layer).is_dir()]
     if missing:
         raise LabError(

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 from saltern_lab import roots
@@ -27,8 +28,12 @@ def url(lab: Lab) -> str:
 def start(lab: Lab) -> None:
     """Start the lab's mirror unless it runs."""
     process = Process.load(lab.mirror)
+    code = (LAB_DIR / "saltern_lab" / "mirror.py").read_bytes()
+    version = zlib.crc32(code)
     if process and process.alive():
-        return
+        if lab.mirror and lab.mirror.get("version") == version:
+            return
+        process.end()
     want = roots.wanted()
     ours = roots.machine(want["suite"], want["components"])
     user = pwd.getpwnam(USER)
@@ -62,7 +67,7 @@ def start(lab: Lab) -> None:
             env={**os.environ, "PYTHONPATH": str(LAB_DIR)},
         )
     process = Process.of(started.pid)
-    lab.mirror = process.dump() if process else None
+    lab.mirror = {**process.dump(), "version": version} if process else None
     lab.save()
     _wait(lab, started, log)
 

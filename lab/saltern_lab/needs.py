@@ -17,7 +17,6 @@ PROGRAMS = {
     "ip": "iproute2",
     "nft": "nftables",
     "git": "git",
-    "zstd": "zstd",
 }
 DISK_GB = 10
 KERNEL = [  # what, how it is tried (in a network namespace of its own), what to do
