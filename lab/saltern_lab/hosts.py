@@ -256,7 +256,7 @@ def _configure(lab: Lab, name: str, root: Path, mirror_port: int) -> None:
     if not (root / "etc/machine-id").exists():
         write["etc/machine-id"] = f"{uuid.uuid4().hex}\n"
         write["etc/resolv.conf"] = NO_RESOLVER
-        _overlay(root)
+    _overlay(root)
     for path, text in write.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")
