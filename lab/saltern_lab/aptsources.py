@@ -107,9 +107,7 @@ def translate(
             continue
         if urlsplit(source.uri).scheme not in {"http", "https"}:
             continue
-        entry = replace(
-            source, suite=suite + (match[1] or ""), components=tuple(components)
-        )
+        entry = replace(source, suite=suite + (match[1] or ""), components=tuple(components))
         found.setdefault((entry.plain_uri, entry.suite), entry)
     if not any(entry.suite == suite for entry in found.values()):
         raise LabError(

@@ -87,7 +87,9 @@ def clean(kinds: Iterable[str]) -> list[str]:
     kinds = list(kinds) or list(KINDS)
     unknown = sorted(set(kinds) - set(KINDS))
     if unknown:
-        raise LabError(f"The cache has no kind {', '.join(unknown)}; its kinds are: {', '.join(KINDS)}.")
+        raise LabError(
+            f"The cache has no kind {', '.join(unknown)}; its kinds are: {', '.join(KINDS)}."
+        )
     labs = [lab.name for lab in record.all_labs()]
     bound = set(kinds) & {"artefacts", "apt", "sources", "wheels", "tmp"}
     if labs and bound:

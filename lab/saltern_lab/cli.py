@@ -7,8 +7,18 @@ import sys
 import time
 from collections.abc import Sequence
 
-from saltern_lab import cache, cluster, hosts, lifecycle, mirror_control, needs, network, record
-from saltern_lab import skew, topology
+from saltern_lab import (
+    cache,
+    cluster,
+    hosts,
+    lifecycle,
+    mirror_control,
+    needs,
+    network,
+    record,
+    skew,
+    topology,
+)
 from saltern_lab.errors import LabError
 from saltern_lab.master import Master
 from saltern_lab.record import Lab

@@ -95,7 +95,11 @@ def highstate(lab: Lab, master: Master, tick: Callable[[], None]) -> dict[str, H
     names = [name for name in lab.hosts if hosts.running(lab.hosts[name])]
     progress = Progress(names)
     lines: queue.Queue[str] = queue.Queue()
-    with _event_lines(lab, master, lines), tempfile.TemporaryFile("w+") as out, View(progress) as view:
+    with (
+        _event_lines(lab, master, lines),
+        tempfile.TemporaryFile("w+") as out,
+        View(progress) as view,
+    ):
         command = hosts.enter(lab, master.host, HIGHSTATE)
         salt = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True
@@ -114,7 +118,9 @@ def highstate(lab: Lab, master: Master, tick: Callable[[], None]) -> dict[str, H
         answers = json_documents(out.read())
         errors = salt.stderr.read() if salt.stderr else ""
     if not answers:
-        raise LabError(f"salt '*' state.highstate gave no answer: {errors.strip() or 'it said nothing'}")
+        raise LabError(
+            f"salt '*' state.highstate gave no answer: {errors.strip() or 'it said nothing'}"
+        )
     return {name: result_of(answers.get(name)) for name in sorted({*names, *answers})}
 
 
@@ -131,7 +137,11 @@ def _event_lines(lab: Lab, master: Master, lines: "queue.Queue[str]") -> Iterato
     """The master's event bus, line by line, while the context lasts."""
     command = hosts.enter(lab, master.host, ["salt-run", "state.event", "pretty=False"])
     bus = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
 
     def read() -> None:
@@ -157,7 +167,9 @@ def report(results: dict[str, HostResult]) -> int:
             console.print(f"[bold red]{name}[/]: ", end="")
             console.print(problem, markup=False)
         if result.waiting:
-            console.print(f"{name}: {result.waiting} more states wait for what failed", markup=False)
+            console.print(
+                f"{name}: {result.waiting} more states wait for what failed", markup=False
+            )
     return count
 
 
@@ -195,8 +207,14 @@ def _finish(
     console.print(f"\n{len(results)} hosts, {said}, jobs ran; {clock(seconds)} in all. Next:")
     named = "" if lab.name == "lab" else f" --name {lab.name}"
     for command, meaning in (
-        (f"lab/lab shell{named} {plan.login} --user {plan.job_user}", "log in and try sinfo, srun, sbatch"),
-        (f"lab/lab exec{named} {plan.master} -- salt-run saltern.plan", "the plan as the master sees it"),
+        (
+            f"lab/lab shell{named} {plan.login} --user {plan.job_user}",
+            "log in and try sinfo, srun, sbatch",
+        ),
+        (
+            f"lab/lab exec{named} {plan.master} -- salt-run saltern.plan",
+            "the plan as the master sees it",
+        ),
         (f"lab/lab power-off{named} node02", "see what a failure looks like"),
         (f"lab/lab destroy{named}", "away with it; the cache stays"),
     ):

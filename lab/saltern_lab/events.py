@@ -139,7 +139,9 @@ def result_of(answer: Any) -> HostResult:
             if state.get("__state_ran__") is False:
                 result.waiting += 1
             else:
-                result.problems.append(f"{state.get('__id__')} ({state.get('__sls__')}): {state.get('comment')}")
+                result.problems.append(
+                    f"{state.get('__id__')} ({state.get('__sls__')}): {state.get('comment')}"
+                )
     if result.waiting and not result.problems:
         result.problems = [f"{result.waiting} states were not run: what they need failed"]
     return result

@@ -17,7 +17,9 @@ def node_type(cpuinfo: str, meminfo: str) -> dict[str, Any]:
         socket = values.get("physical id", "0")
         sockets.add(socket)
         cores.add((socket, values.get("core id", values["processor"])))
-    total_kb = next(line.split()[1] for line in meminfo.splitlines() if line.startswith("MemTotal:"))
+    total_kb = next(
+        line.split()[1] for line in meminfo.splitlines() if line.startswith("MemTotal:")
+    )
     count = max(1, len(sockets))
     per_socket = max(1, len(cores) // count)
     return {

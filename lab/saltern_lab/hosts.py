@@ -26,7 +26,11 @@ BOOT_S = 90
 # Packages, sources and wheels come through the lab's mirror by address, so no host needs a name server; a machine's
 # own one may answer four hosts' questions late (seen: 5 s each), and Salt asks at every turn.
 NO_RESOLVER = "# The lab's hosts have no name server: names come from the plan.\n"
-ENV = ("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8")
+ENV = (
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME=/root",
+    "LANG=C.UTF-8",
+)
 
 
 def running(host: Host) -> Process | None:
@@ -137,7 +141,15 @@ def enter(lab: Lab, name: str, command: Sequence[str], user: str | None = None) 
     if process is None:
         raise LabError(f"{name} is off: `lab/lab power-on {name} --name {lab.name}` starts it.")
     words = ["nsenter", "-t", str(process.pid), "-m", "-u", "-i", "-n", "-p", "-C"]
-    words += ["--root", "--", "env", "-i", "--chdir=/root", *ENV, f"TERM={os.environ.get('TERM', 'dumb')}"]
+    words += [
+        "--root",
+        "--",
+        "env",
+        "-i",
+        "--chdir=/root",
+        *ENV,
+        f"TERM={os.environ.get('TERM', 'dumb')}",
+    ]
     if user:
         # A login shell, so that the host's own profile sets the path, as for a person.
         words += ["runuser", "-l", user, "-c", 'exec "$0" "$@"', *command]
@@ -231,9 +243,7 @@ def _mount(lab: Lab, name: str, host: Host) -> Path:
             f"The disk of {name} stands on {missing[0]}, which is no longer in the cache: "
             f"`lab/lab destroy --name {lab.name}`, then `up` makes the lab anew."
         )
-    options = (
-        f"lowerdir={':'.join(host.layers)},upperdir={disk}/upper,workdir={disk}/work,volatile"
-    )
+    options = f"lowerdir={':'.join(host.layers)},upperdir={disk}/upper,workdir={disk}/work,volatile"
     run(
         ["mount", "-t", "overlay", f"saltern-{lab.name}-{name}", "-o", options, disk / "merged"],
         what=f"Mounting the disk of {name}",

@@ -48,7 +48,9 @@ class MpiBuild:
         """The program; waits for its build."""
         self.poke()
         if self.thread is None:
-            raise LabError(f"{self.master.host} has no Slurm tree at /{PREFIX}/current to compile the MPI job against.")
+            raise LabError(
+                f"{self.master.host} has no Slurm tree at /{PREFIX}/current to compile the MPI job against."
+            )
         self.thread.join()
         if self.error:
             raise self.error
@@ -76,7 +78,9 @@ class MpiBuild:
         if tree is None or tarball is None:
             raise LabError("The MPI job needs the deployed Slurm tree and the Open MPI source.")
         parts = [tree.name, tarball.name]
-        parts += [(LAB_DIR / "jobs" / name).read_text("utf-8") for name in ("build_mpi.sh", "mpi_hello.c")]
+        parts += [
+            (LAB_DIR / "jobs" / name).read_text("utf-8") for name in ("build_mpi.sh", "mpi_hello.c")
+        ]
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
         program = cache_dir() / "jobs" / f"mpi_hello-{key}"
         with locked(cache_dir(), "jobs"):
@@ -103,7 +107,11 @@ class MpiBuild:
             with roots.throw_away(layers) as root:
                 roots.real_sources(root, ours)
                 binds = [f"{out}:/out"]
-                read_only = [f"{LAB_DIR / 'jobs'}:/jobs", f"{tarball.parent}:/src", f"{tree}:{name}"]
+                read_only = [
+                    f"{LAB_DIR / 'jobs'}:/jobs",
+                    f"{tarball.parent}:/src",
+                    f"{tree}:{name}",
+                ]
                 what = "Compiling the MPI job"
                 roots.inside(root, script, binds=binds, read_only=read_only, what=what)
             staged = program.with_name(f".new-{program.name}")
@@ -125,7 +133,11 @@ def run_all(lab: Lab, plan: Topology, mpi: MpiBuild, say: Say) -> list[tuple[str
     folder = "/var/tmp/saltern-lab"
     _copy(lab, plan.login, mpi.result(), f"{folder}/mpi_hello")
     outputs.append(
-        _job(lab, plan, f"srun -N2 --ntasks-per-node=2 --mpi=pmix --bcast=/tmp/mpi_hello {folder}/mpi_hello")
+        _job(
+            lab,
+            plan,
+            f"srun -N2 --ntasks-per-node=2 --mpi=pmix --bcast=/tmp/mpi_hello {folder}/mpi_hello",
+        )
     )
     return outputs
 
@@ -146,6 +158,8 @@ def _job(lab: Lab, plan: Topology, command: str) -> tuple[str, str]:
 def _copy(lab: Lab, host: str, program: Path, target: str) -> None:
     script = f"mkdir -p {os.path.dirname(target)} && cat > {target}.new && chmod 0755 {target}.new && mv {target}.new {target}"
     with program.open("rb") as file:
-        done = subprocess.run(hosts.enter(lab, host, ["sh", "-c", script]), stdin=file, check=False, stderr=sys.stderr)
+        done = subprocess.run(
+            hosts.enter(lab, host, ["sh", "-c", script]), stdin=file, check=False, stderr=sys.stderr
+        )
     if done.returncode != 0:
         raise LabError(f"Copying the MPI job to {host} failed.")

@@ -62,7 +62,9 @@ def add(lab: Lab, host: str, suffix: int | None, say: Say) -> None:
     if suffix is None:
         suffix = next(number for number in range(23, 255) if number not in used)
     # The topology's own rules judge the new host.
-    topology.parse(lab.topology, {"hosts": {**{h: o.suffix for h, o in lab.hosts.items()}, host: suffix}})
+    topology.parse(
+        lab.topology, {"hosts": {**{h: o.suffix for h, o in lab.hosts.items()}, host: suffix}}
+    )
     layers = [str(layer) for layer in roots.layers(say)]
     lab.hosts[host] = Host(suffix, layers=layers)
     lab.save()

@@ -30,7 +30,9 @@ class Master:
         self.host = topology.master
         self.notes = lab.folder / "pushed.json"
 
-    def run(self, command: list[str], what: str, stdin: str | None = None, timeout: float = 300) -> str:
+    def run(
+        self, command: list[str], what: str, stdin: str | None = None, timeout: float = 300
+    ) -> str:
         """A command on the master's host."""
         return hosts.execute(self.lab, self.host, command, what=what, stdin=stdin, timeout=timeout)
 
@@ -66,13 +68,17 @@ class Master:
         if changed:
             self.wait_present(self.topology.hosts)
         if changed & {"tree", "loaded"}:
-            self.run(["salt-run", "--out=json", "saltutil.sync_all"], "Syncing the master's modules")
+            self.run(
+                ["salt-run", "--out=json", "saltutil.sync_all"], "Syncing the master's modules"
+            )
             self.run(
                 ["salt", "--out=json", "*", "saltutil.sync_all", "refresh=True"],
                 "Syncing the minions' modules",
             )
         elif "plan" in changed:
-            self.run(["salt", "--out=json", "*", "saltutil.refresh_pillar"], "Refreshing the pillar")
+            self.run(
+                ["salt", "--out=json", "*", "saltutil.refresh_pillar"], "Refreshing the pillar"
+            )
         write_json(self.notes, want)
 
     def _notes(self) -> dict[str, str]:
@@ -113,7 +119,9 @@ class Master:
         )  # fmt: skip
 
     def _master_runs(self) -> bool:
-        return hosts.probe(self.lab, self.host, ["systemctl", "is-active", "salt-master"]) == "active"
+        return (
+            hosts.probe(self.lab, self.host, ["systemctl", "is-active", "salt-master"]) == "active"
+        )
 
     def _configure_master(self) -> None:
         self.shell(
@@ -134,7 +142,9 @@ class Master:
 
     def introduce(self, name: str) -> None:
         """Write a host's minion configuration with the master's address and fingerprint, and start it."""
-        finger = keys.fingerprint(self.run(["cat", "/etc/salt/pki/master/master.pub"], "Reading the master's key"))
+        finger = keys.fingerprint(
+            self.run(["cat", "/etc/salt/pki/master/master.pub"], "Reading the master's key")
+        )
         text = (
             f"master: {self.lab.address(self.host)}\nid: {name}\nmaster_finger: '{finger}'\n"
             # Salt spreads thousands of minions out by waiting; four need not wait.
@@ -153,23 +163,31 @@ class Master:
         """Wait for a host's key, compare, accept."""
         deadline = time.monotonic() + wait_s
         while True:
-            shown = self.shell(f"cat /etc/salt/pki/master/minions_pre/{name} 2>/dev/null || true", "Reading a key")
+            shown = self.shell(
+                f"cat /etc/salt/pki/master/minions_pre/{name} 2>/dev/null || true", "Reading a key"
+            )
             if shown.strip():
                 break
             if time.monotonic() > deadline:
                 raise LabError(f"{name} did not show its key to the master within {wait_s:.0f} s.")
             time.sleep(0.2)
-        held = hosts.execute(self.lab, name, ["cat", "/etc/salt/pki/minion/minion.pub"], what="Reading a key")
+        held = hosts.execute(
+            self.lab, name, ["cat", "/etc/salt/pki/minion/minion.pub"], what="Reading a key"
+        )
         if keys.fingerprint(shown) != keys.fingerprint(held):
             raise LabError(
                 f"The key shown to the master for {name} ({keys.fingerprint(shown)}) is not the one that {name} "
                 f"holds ({keys.fingerprint(held)}): it is not accepted."
             )
-        self.run(["salt-key", "--yes", "--quiet", f"--accept={name}"], f"Accepting the key of {name}")
+        self.run(
+            ["salt-key", "--yes", "--quiet", f"--accept={name}"], f"Accepting the key of {name}"
+        )
 
     def _keys(self, kind: str) -> list[str]:
         folder = {"acc": "minions", "pre": "minions_pre"}[kind]
-        return self.shell(f"ls /etc/salt/pki/master/{folder} 2>/dev/null || true", "Listing keys").split()
+        return self.shell(
+            f"ls /etc/salt/pki/master/{folder} 2>/dev/null || true", "Listing keys"
+        ).split()
 
     def wait_present(self, names: Iterable[str]) -> None:
         """Wait until every minion is connected and answers.
@@ -182,12 +200,16 @@ class Master:
         deadline = time.monotonic() + PRESENCE_S
         while True:
             connected = _peers(hosts.probe(self.lab, self.host, SUBSCRIBERS))
-            missing = {address: name for address, name in missing.items() if address not in connected}
+            missing = {
+                address: name for address, name in missing.items() if address not in connected
+            }
             if not missing:
                 break
             if time.monotonic() > deadline:
                 late = ", ".join(sorted(missing.values()))
-                raise LabError(f"The minions of {late} did not connect to the master within {PRESENCE_S} s.")
+                raise LabError(
+                    f"The minions of {late} did not connect to the master within {PRESENCE_S} s."
+                )
             time.sleep(0.2)
         self.run(["salt", "--out=json", "--list", everyone, "test.ping"], "Calling the minions")
 
@@ -195,4 +217,8 @@ class Master:
 def _peers(text: str) -> set[str]:
     """The remote addresses in the output of `ss -Htn`."""
     lines = [line.split() for line in text.splitlines()]
-    return {fields[-1].rpartition(":")[0].strip("[]").removeprefix("::ffff:") for fields in lines if fields}
+    return {
+        fields[-1].rpartition(":")[0].strip("[]").removeprefix("::ffff:")
+        for fields in lines
+        if fields
+    }

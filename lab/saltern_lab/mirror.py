@@ -173,7 +173,9 @@ class Handler(BaseHTTPRequestHandler):
         links = "".join(
             f'<a href="{urllib.parse.quote(name)}">{html.escape(name)}</a><br>\n' for name in names
         )
-        self._text(HTTPStatus.OK, f"<!DOCTYPE html><html><body>\n{links}</body></html>\n", "text/html")
+        self._text(
+            HTTPStatus.OK, f"<!DOCTYPE html><html><body>\n{links}</body></html>\n", "text/html"
+        )
 
     def _text(self, status: HTTPStatus, text: str, kind: str = "text/plain") -> None:
         body = text.encode()

@@ -44,7 +44,9 @@ def check(say: Callable[[str], None]) -> None:
 def root() -> None:
     """The lab mounts, makes bridges and starts containers."""
     if os.geteuid() != 0:
-        raise LabError("The lab needs root (it mounts, makes a bridge and starts containers): use sudo.")
+        raise LabError(
+            "The lab needs root (it mounts, makes a bridge and starts containers): use sudo."
+        )
 
 
 def disk(folder: Path, need_gb: int = DISK_GB) -> None:

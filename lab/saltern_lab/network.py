@@ -24,7 +24,9 @@ def taken(own_bridge: str = "") -> list[Taken]:
                 found.append(Taken(network, f"interface {link['ifname']}"))
     for route in json.loads(run(["ip", "-j", "-4", "route"], what="Reading routes")):
         if route["dst"] != "default" and route.get("dev") != own_bridge:
-            found.append(Taken(IPv4Network(route["dst"]), f"route over {route.get('dev', 'nothing')}"))
+            found.append(
+                Taken(IPv4Network(route["dst"]), f"route over {route.get('dev', 'nothing')}")
+            )
     return found
 
 
@@ -88,7 +90,9 @@ def down(lab: Lab, *, last: bool) -> None:
     if shutil.which("ip") and bridge_is_ours(lab):
         run(["ip", "link", "delete", lab.bridge], what=f"Removing the bridge {lab.bridge}")
         table = f"ip saltern_{lab.name}"
-        run(["nft", f"add table {table}; delete table {table}"], what="Removing the masquerade rule")
+        run(
+            ["nft", f"add table {table}; delete table {table}"], what="Removing the masquerade rule"
+        )
     note = state_dir() / ".ip_forward_was_off"
     if last and note.exists():
         IP_FORWARD.write_text("0", encoding="ascii")
@@ -111,7 +115,9 @@ def veth(lab: Lab, leader: int) -> str:
         what="Looking for the host's cable",
     )
     index = json.loads(text)[0]["link_index"]
-    links = json.loads(run(["ip", "-j", "link", "show", "master", lab.bridge], what="Reading links"))
+    links = json.loads(
+        run(["ip", "-j", "link", "show", "master", lab.bridge], what="Reading links")
+    )
     for link in links:
         if link["ifindex"] == index:
             return str(link["ifname"])

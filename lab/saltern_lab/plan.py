@@ -13,7 +13,9 @@ from saltern_lab.record import Lab
 from saltern_lab.topology import Topology
 
 CONTAINER = REPOSITORY / "lab" / "container.yaml"
-HEADER = "# Written by the lab: addresses in this lab's network, its mirror, this machine's hardware.\n"
+HEADER = (
+    "# Written by the lab: addresses in this lab's network, its mirror, this machine's hardware.\n"
+)
 
 
 def example(topology: Topology) -> dict[str, Any]:

@@ -36,7 +36,9 @@ class View:
         self.progress = progress
         self.started = time.monotonic()
         self.console = Console(highlight=False)
-        self.live = Live(console=self.console, refresh_per_second=4) if sys.stdout.isatty() else None
+        self.live = (
+            Live(console=self.console, refresh_per_second=4) if sys.stdout.isatty() else None
+        )
         self.shown: dict[str, str] = {}
         self.beat = time.monotonic()
 
@@ -68,17 +70,24 @@ class View:
                     self._print(f"{name:<10} {host.phase or '-'}: {line(host)}")
 
     def _print(self, text: str) -> None:
-        print(f"{time.strftime('%H:%M:%S')}  {clock(time.monotonic() - self.started)}  {text}", flush=True)
+        print(
+            f"{time.strftime('%H:%M:%S')}  {clock(time.monotonic() - self.started)}  {text}",
+            flush=True,
+        )
 
     def _table(self) -> Table:
-        table = Table(title=f"state.highstate  {clock(time.monotonic() - self.started)}", title_justify="left")
+        table = Table(
+            title=f"state.highstate  {clock(time.monotonic() - self.started)}", title_justify="left"
+        )
         table.add_column("host")
         phases = phase_names(host.seconds for host in self.progress.hosts.values())
         for phase in phases:
             table.add_column(phase, justify="right")
         table.add_column("now", min_width=30, overflow="ellipsis", no_wrap=True)
         for name, host in self.progress.hosts.items():
-            cells = [clock(host.seconds[phase]) if phase in host.seconds else "" for phase in phases]
+            cells = [
+                clock(host.seconds[phase]) if phase in host.seconds else "" for phase in phases
+            ]
             table.add_row(name, *cells, line(host))
         return table
 
@@ -98,6 +107,8 @@ def summary(results: dict[str, HostResult]) -> Table:
     table.add_column("states", justify="right")
     table.add_column("changed", justify="right")
     for name, result in sorted(results.items()):
-        cells = [f"{result.seconds[phase]:.1f} s" if phase in result.seconds else "-" for phase in phases]
+        cells = [
+            f"{result.seconds[phase]:.1f} s" if phase in result.seconds else "-" for phase in phases
+        ]
         table.add_row(name, *cells, str(result.states), str(len(result.changed)))
     return table

@@ -109,7 +109,9 @@ def require(name: str) -> Lab:
     """The lab of this name, or a sentence."""
     lab = load(name)
     if lab is None:
-        raise LabError(f"There is no lab {name!r} on this machine: `lab/lab up --name {name}` makes it.")
+        raise LabError(
+            f"There is no lab {name!r} on this machine: `lab/lab up --name {name}` makes it."
+        )
     return lab
 
 

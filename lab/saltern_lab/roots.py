@@ -29,7 +29,15 @@ from saltern_lab.run import last_lines, run
 
 FORMAT = 1  # raise when the way of building a layer changes
 SALT_HOME = "/opt/saltstack/salt"
-SALT_PROGRAMS = ("salt", "salt-call", "salt-cp", "salt-key", "salt-master", "salt-minion", "salt-run")
+SALT_PROGRAMS = (
+    "salt",
+    "salt-call",
+    "salt-cp",
+    "salt-key",
+    "salt-master",
+    "salt-minion",
+    "salt-run",
+)
 PIP_CONF = (Path("/etc/pip.conf"), Path.home() / ".config/pip/pip.conf")
 CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 
@@ -60,9 +68,7 @@ def machine(suite: str, components: Sequence[str]) -> Machine:
     for path in [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]:
         if path.is_file():
             files[str(path)] = path.read_text(encoding="utf-8")
-    sources = aptsources.translate(
-        aptsources.parse_files(files), codename(), suite, components
-    )
+    sources = aptsources.translate(aptsources.parse_files(files), codename(), suite, components)
     dump = run(["apt-config", "dump"], what="Reading the machine's apt configuration")
     return Machine(tuple(sources), tuple(aptsources.kept_settings(dump)), aptsources.proxy(dump))
 
@@ -72,7 +78,9 @@ def codename() -> str:
     for line in Path("/etc/os-release").read_text(encoding="utf-8").splitlines():
         if line.startswith("VERSION_CODENAME="):
             return line.split("=", 1)[1].strip('"')
-    raise LabError("This machine's /etc/os-release names no release: the lab runs on Debian 12 or 13.")
+    raise LabError(
+        "This machine's /etc/os-release names no release: the lab runs on Debian 12 or 13."
+    )
 
 
 def key(*parts: Any) -> str:
@@ -134,7 +142,9 @@ def _finish_base(root: Path, ours: Machine, sources: str) -> None:
         (root / identity).unlink(missing_ok=True)
     (root / "etc/hosts").write_text("127.0.0.1 localhost\n::1 localhost\n", encoding="utf-8")
     run(["systemctl", f"--root={root}", "enable", "systemd-networkd"], what="Enabling the network")
-    run(["systemctl", f"--root={root}", "mask", "getty@tty1", "console-getty"], what="Masking getty")
+    run(
+        ["systemctl", f"--root={root}", "mask", "getty@tty1", "console-getty"], what="Masking getty"
+    )
 
 
 def _salt(want: dict[str, Any], ours: Machine, base: Path, say: Callable[[str], None]) -> Path:
@@ -269,7 +279,11 @@ def inside(
 ) -> None:
     """Run a shell script in a root, on the machine's own network."""
     command = ["systemd-nspawn", "--quiet", "--register=no", "--pipe", "--as-pid2"]
-    command += ["--resolv-conf=replace-host", f"--machine=saltern-{os.getpid()}", f"--directory={root}"]
+    command += [
+        "--resolv-conf=replace-host",
+        f"--machine=saltern-{os.getpid()}",
+        f"--directory={root}",
+    ]
     if not Path("/run/systemd/system").is_dir():
         command.append("--keep-unit")
     command += [f"--bind={bind}" for bind in binds]

@@ -27,7 +27,9 @@ def choose(taken: Iterable[Taken], wanted: str | None = None) -> IPv4Network:
         for network in POOL:
             if not _clash(network, taken):
                 return network
-        raise LabError("Every network from 10.213.0.0/24 to 10.213.255.0/24 is in use on this machine.")
+        raise LabError(
+            "Every network from 10.213.0.0/24 to 10.213.255.0/24 is in use on this machine."
+        )
     try:
         network = IPv4Network(wanted)
     except ValueError as error:

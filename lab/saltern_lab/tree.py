@@ -17,7 +17,15 @@ LOADED = ("etc/", "_pillar/", "_runners/", "_utils/")
 def files() -> list[str]:
     """Paths in the repository, sorted."""
     text = run(
-        ["git", "-c", f"safe.directory={REPOSITORY}", "ls-files", "-z", "-co", "--exclude-standard"],
+        [
+            "git",
+            "-c",
+            f"safe.directory={REPOSITORY}",
+            "ls-files",
+            "-z",
+            "-co",
+            "--exclude-standard",
+        ],
         what="Listing the repository's files",
         cwd=REPOSITORY,
     )
