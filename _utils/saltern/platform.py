@@ -18,7 +18,7 @@ _COMMON: dict[str, Any] = {
     "munge": {
         "service": "munge",
         # folder: mode, as munged demands them (munged(8), FILES); all belong to munge.
-        "directories": {"/etc/munge": "0700", "/var/lib/munge": "0700", "/var/log/munge": "0700"},
+        "directories": {"/etc/munge": "0700", "/var/lib/munge": "0711", "/var/log/munge": "0700"},
     },
     "limits": {
         "pam": "/etc/security/limits.d/60-saltern.conf",
@@ -38,8 +38,8 @@ TABLE: dict[str, dict[str, Any]] = {
             "package": "chrony",
             "service": "chrony",
             "conf": "/etc/chrony/chrony.conf",
-            "drift": "/var/lib/chrony/chrony.drift",
-            "keys": "/etc/chrony/chrony.keys",
+            "drift_file": "/var/lib/chrony/chrony.drift",
+            "key_file": "/etc/chrony/chrony.keys",
         },
         "limits": _COMMON["limits"],
         "sysctl": {**_COMMON["sysctl"], "package": "procps"},
@@ -105,8 +105,8 @@ TABLE: dict[str, dict[str, Any]] = {
             "package": "chrony",
             "service": "chronyd",
             "conf": "/etc/chrony.conf",
-            "drift": "/var/lib/chrony/drift",
-            "keys": "/etc/chrony.keys",
+            "drift_file": "/var/lib/chrony/drift",
+            "key_file": "/etc/chrony.keys",
         },
         "limits": _COMMON["limits"],
         "sysctl": {**_COMMON["sysctl"], "package": "procps-ng"},
