@@ -1,8 +1,9 @@
 """The machine's own apt sources, read and turned into a host's: pure text, no commands.
 
-No registry is named in this repository: a lab's hosts use what the machine itself uses, with the suite's
-code name swapped. Third-party sources are left out: only entries whose suite is the machine's release (or
-its updates and security suites) and whose components hold `main` are Debian itself.
+No registry is named in this repository: a lab's hosts use what the machine itself uses, with the
+suite's code name swapped. Third-party sources are left out: only entries whose suite is the
+machine's release (or its updates and security suites) and whose components hold `main` are Debian
+itself.
 """
 
 import re
@@ -111,8 +112,8 @@ def translate(
         found.setdefault((entry.plain_uri, entry.suite), entry)
     if not any(entry.suite == suite for entry in found.values()):
         raise LabError(
-            f"The machine's apt sources name no http archive of Debian {release}, so the lab does not "
-            f"know where to get Debian {suite} from."
+            f"The machine's apt sources name no http archive of Debian {release}, so the lab does "
+            f"not know where to get Debian {suite} from."
         )
     return list(found.values())
 
@@ -128,7 +129,7 @@ def render(sources: Iterable[Source], kind: str = "deb", *, plain: bool = True) 
 
 
 def kept_settings(dump: str) -> list[str]:
-    """The Acquire settings to carry into a host, from `apt-config dump`: validity, retries, languages.
+    """The Acquire settings to carry into a host, from `apt-config dump`.
 
     Proxies are not among them: the lab's mirror uses them, hosts use the mirror.
     """

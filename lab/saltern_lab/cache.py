@@ -32,7 +32,7 @@ class Entry:
 
 
 def entries() -> list[Entry]:
-    """Everything in the cache: roots, wheels and artefacts one by one, the other kinds as a whole."""
+    """Everything in the cache: some kinds thing by thing, the others as a whole."""
     users = layer_users()
     found = []
     for kind in KINDS:
@@ -41,7 +41,8 @@ def entries() -> list[Entry]:
             continue
         if kind in {"roots", "wheels", "artefacts", "sources", "jobs"}:
             for path in sorted(folder.iterdir()):
-                found.append(Entry(kind, path.name, size_of(path), tuple(users.get(str(path), ()))))
+                used_by = tuple(users.get(str(path), ()))
+                found.append(Entry(kind, path.name, size_of(path), used_by))
         else:
             found.append(Entry(kind, "", size_of(folder), ()))
     return found
@@ -82,7 +83,8 @@ def show() -> str:
 def clean(kinds: Iterable[str]) -> list[str]:
     """Remove kinds of kept things (all if none is named); returns what was removed.
 
-    Roots that a lab stands on stay. Raises LabError for an unknown kind, and for artefacts while a lab has them bound.
+    Roots that a lab stands on stay. Raises LabError for an unknown kind, and for artefacts while a
+    lab has them bound.
     """
     kinds = list(kinds) or list(KINDS)
     unknown = sorted(set(kinds) - set(KINDS))
@@ -94,8 +96,8 @@ def clean(kinds: Iterable[str]) -> list[str]:
     bound = set(kinds) & {"artefacts", "apt", "sources", "wheels", "tmp"}
     if labs and bound:
         raise LabError(
-            f"The lab {', '.join(labs)} uses {', '.join(sorted(bound))} of the cache: `lab/lab destroy` it first, "
-            "or name the kinds to clean."
+            f"The lab {', '.join(labs)} uses {', '.join(sorted(bound))} of the cache: `lab/lab "
+            "destroy` it first, or name other kinds to clean."
         )
     removed = []
     for entry in entries():

@@ -1,4 +1,4 @@
-"""`make cluster`: the lab up, the production command `salt '*' state.highstate`, and real jobs at the end."""
+"""`make cluster`: the lab up, a production site's own command, real jobs at the end."""
 
 import contextlib
 import queue
@@ -73,7 +73,7 @@ def _fetch_sources(master: Master, say: Say) -> None:
 
 
 def _wait_idle(master: Master, say: Say) -> None:
-    """A highstate of an earlier run that was cut here may still run there; a second one would be refused."""
+    """Wait for an earlier run that was cut here but works on there: Salt refuses a second."""
     deadline = time.monotonic() + BUSY_S
     told = False
     while True:

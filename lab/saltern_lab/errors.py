@@ -2,4 +2,4 @@
 
 
 class LabError(Exception):
-    """Something a person can act on. Its text is one sentence or a short list; never a traceback."""
+    """Something a person can act on: a sentence or a short list, never a traceback."""

@@ -1,4 +1,4 @@
-"""The master's event bus as progress: pure reading of `salt-run state.event` lines and of highstate results."""
+"""The master's event bus as progress, highstate's answers as results: pure reading of text."""
 
 import json
 import re

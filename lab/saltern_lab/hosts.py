@@ -1,7 +1,7 @@
 """Hosts: systemd-nspawn containers on an overlay each; power, commands, clocks.
 
-Without systemd as the machine's PID 1 nspawn gets no scope of its own, so each container is put into a cgroup of
-its own first: two systemds in one cgroup would end each other's services.
+Without systemd as the machine's PID 1 nspawn gets no scope of its own, so each container is put
+into a cgroup of its own first: two systemds in one cgroup would end each other's services.
 """
 
 import contextlib
@@ -23,8 +23,9 @@ from saltern_lab.run import last_lines, run
 from saltern_lab.topology import Topology
 
 BOOT_S = 90
-# Packages, sources and wheels come through the lab's mirror by address, so no host needs a name server; a machine's
-# own one may answer four hosts' questions late (seen: 5 s each), and Salt asks at every turn.
+# Packages, sources and wheels come through the lab's mirror by address, so no host needs a name
+# server; a machine's own one may answer four hosts' questions late (seen: 5 s each), and Salt asks
+# at every turn.
 NO_RESOLVER = "# The lab's hosts have no name server: names come from the plan.\n"
 ENV = (
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -47,7 +48,7 @@ def state(host: Host) -> str:
 
 
 def power_on(lab: Lab, name: str, topology: Topology, mirror_port: int) -> None:
-    """Start a host that is off; on its first start its disk is laid out bare. Does not wait for its boot."""
+    """Start a host that is off, bare on its first start. Does not wait for its boot."""
     host = lab.host(name)
     if running(host):
         return
@@ -186,7 +187,7 @@ def power_off(lab: Lab, name: str) -> bool:
 
 
 def shut_down(lab: Lab, names: Iterable[str], wait_s: float = 30) -> None:
-    """Shut hosts down as a person would, all at once; whoever is still on after a while loses power."""
+    """Shut hosts down together as a person would; whoever is on after a while loses power."""
     names = list(names)
     for name in names:
         process = running(lab.host(name))
@@ -215,7 +216,7 @@ def _end_rest(lab: Lab, name: str, host: Host) -> None:
     for group in _cgroups(lab, name) or []:
         for folder, _, _ in os.walk(group, topdown=False):
             with contextlib.suppress(OSError):
-                os.rmdir(folder)
+                Path(folder).rmdir()
 
 
 def remove_disk(lab: Lab, name: str) -> None:
@@ -228,14 +229,17 @@ def _boot_id() -> str:
 
 
 def _mount(lab: Lab, name: str, host: Host) -> Path:
-    """The host's overlay. `volatile`: nothing is synced to the machine's disk, which makes packages and databases
-    fast; a host's power-off loses nothing by it (the machine's page cache lives on), a machine's does.
+    """Mount the host's overlay.
+
+    `volatile`: nothing is synced to the machine's disk, which makes packages and databases fast. A
+    host's power-off loses nothing by it (the machine's page cache lives on), a machine's does.
     """
     disk = lab.disk(name)
     for part in ("upper", "work", "merged"):
         (disk / part).mkdir(parents=True, exist_ok=True)
     volatile = disk / "work" / "work" / "incompat" / "volatile"
-    # The kernel refuses a volatile overlay again until this mark of it is taken away by someone who knows.
+    # The kernel refuses a volatile overlay again until this mark of it is taken away by someone who
+    # knows.
     shutil.rmtree(volatile, ignore_errors=True)
     missing = [layer for layer in host.layers if not Path(layer).is_dir()]
     if missing:
@@ -273,7 +277,7 @@ def _configure(lab: Lab, name: str, root: Path, mirror_port: int) -> None:
 
 
 def _overlay(root: Path) -> None:
-    """The lab-only facts of lab/overlay (see docs/lab.md): drop-ins that a container needs and a host does not."""
+    """Lay out lab/overlay (see docs/lab.md): what a container needs and a host does not."""
     for source in sorted((LAB_DIR / "overlay").rglob("*")):
         if source.is_file():
             target = root / source.relative_to(LAB_DIR / "overlay")
@@ -282,7 +286,7 @@ def _overlay(root: Path) -> None:
 
 
 def _cgroups(lab: Lab, name: str) -> list[Path] | None:
-    """The host's own cgroup in each hierarchy that systemd uses; None where the machine's systemd does that."""
+    """The host's own cgroups, one a hierarchy; None where the machine's systemd makes them."""
     if Path("/run/systemd/system").is_dir():
         return None
     found = []

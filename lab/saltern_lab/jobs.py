@@ -1,15 +1,15 @@
 """The jobs at the end of `make cluster`, run by an ordinary user from the login host.
 
-The MPI job is real: a small static Open MPI is compiled against the PMIx and hwloc of the deployed Slurm tree. A cluster
-of this phase has no MPI for its users yet (phase 5), so the lab compiles it in a throw-away root that holds the tree and
-a compiler, without privileges, beside the running highstate; it is kept in the cache by what goes in.
+The MPI job is real: a small static Open MPI is compiled against the PMIx and hwloc of the deployed
+Slurm tree. A cluster of this phase has no MPI for its users yet (phase 5), so the lab compiles it
+in a throw-away root that holds the tree and a compiler, without privileges, beside the running
+highstate; it is kept in the cache by what goes in.
 """
 
 import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +29,7 @@ USER_ID = 65534
 
 
 class MpiBuild:
-    """The MPI program for the deployed Slurm tree: started as soon as there is one, waited for at the end."""
+    """The MPI program, compiled as soon as a Slurm tree is deployed, waited for at the end."""
 
     def __init__(self, lab: Lab, master: Master) -> None:
         self.lab = lab
@@ -49,7 +49,8 @@ class MpiBuild:
         self.poke()
         if self.thread is None:
             raise LabError(
-                f"{self.master.host} has no Slurm tree at /{PREFIX}/current to compile the MPI job against."
+                f"{self.master.host} has no Slurm tree at /{PREFIX}/current to compile the MPI job "
+                "against."
             )
         self.thread.join()
         if self.error:
@@ -100,8 +101,8 @@ class MpiBuild:
         script = (
             "set -e; export DEBIAN_FRONTEND=noninteractive; "
             f"{roots.apt_install(ours, PACKAGES)}; cd /out; export HOME=/out TMPDIR=/out; "
-            f"exec setpriv --reuid={USER_ID} --regid={USER_ID} --clear-groups --no-new-privs nice -n 5 "
-            f"sh /jobs/build_mpi.sh /src/{tarball.name} {name} /out"
+            f"exec setpriv --reuid={USER_ID} --regid={USER_ID} --clear-groups --no-new-privs "
+            f"nice -n 5 sh /jobs/build_mpi.sh /src/{tarball.name} {name} /out"
         )
         try:
             with roots.throw_away(layers) as root:
@@ -117,13 +118,13 @@ class MpiBuild:
             staged = program.with_name(f".new-{program.name}")
             shutil.copyfile(out / "mpi_hello", staged)
             staged.chmod(0o755)
-            os.replace(staged, program)
+            staged.replace(program)
         finally:
             shutil.rmtree(out, ignore_errors=True)
 
 
 def run_all(lab: Lab, plan: Topology, mpi: MpiBuild, say: Say) -> list[tuple[str, str]]:
-    """Run the jobs; each command as typed, with its output. Raises LabError for the first that fails."""
+    """Run the jobs; each command as typed, with its output. A failure raises LabError."""
     if plan.login is None:
         raise LabError(f"The topology {plan.name} names no login host for the jobs.")
     say(f"jobs as {plan.job_user} from {plan.login}")
@@ -156,10 +157,9 @@ def _job(lab: Lab, plan: Topology, command: str) -> tuple[str, str]:
 
 
 def _copy(lab: Lab, host: str, program: Path, target: str) -> None:
-    script = f"mkdir -p {os.path.dirname(target)} && cat > {target}.new && chmod 0755 {target}.new && mv {target}.new {target}"
+    script = 'mkdir -p "${1%/*}"; cat > "$1.new"; chmod 0755 "$1.new"; mv "$1.new" "$1"'
+    command = hosts.enter(lab, host, ["sh", "-ec", script, "copy", target])
     with program.open("rb") as file:
-        done = subprocess.run(
-            hosts.enter(lab, host, ["sh", "-c", script]), stdin=file, check=False, stderr=sys.stderr
-        )
+        done = subprocess.run(command, stdin=file, check=False)
     if done.returncode != 0:
         raise LabError(f"Copying the MPI job to {host} failed.")

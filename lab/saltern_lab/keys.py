@@ -1,4 +1,4 @@
-"""Fingerprints of Salt's keys, computed beside Salt to compare what a minion holds with what its master was shown."""
+"""Fingerprints of Salt's keys: what a minion holds, against what its master was shown."""
 
 import hashlib
 

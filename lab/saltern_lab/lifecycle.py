@@ -12,7 +12,7 @@ Say = Callable[[str], None]
 
 
 def up(name: str, topology_name: str | None, wanted_subnet: str | None, say: Say) -> Lab:
-    """Bring a lab's hosts up, from whatever is there: a new lab, hosts that are off, a network that is gone."""
+    """Bring a lab's hosts up from whatever is there: nothing, hosts off, the network gone."""
     record.check_name(name)
     needs.check(say)
     lab = record.load(name)
@@ -20,7 +20,7 @@ def up(name: str, topology_name: str | None, wanted_subnet: str | None, say: Say
         lab = _new(name, topology_name or "first", wanted_subnet)
     elif topology_name not in {None, lab.topology}:
         raise LabError(
-            f"The lab {name!r} has the topology {lab.topology!r}: destroy it first, or name another lab."
+            f"The lab {name!r} has the topology {lab.topology!r}: destroy it, or name another."
         )
     elif wanted_subnet not in {None, lab.network}:
         raise LabError(f"The lab {name!r} has the network {lab.network}: destroy it first.")

@@ -1,6 +1,7 @@
-"""The Salt master of a lab, set up as the README says for a production master: tree, plan, one include file, keys.
+"""The Salt master of a lab, set up as the README says: tree, plan, one include file, keys.
 
-Nothing is accepted unseen: a minion's key is accepted when the master was shown the very key that the host holds.
+Nothing is accepted unseen: a minion's key is accepted when the master was shown the very key that
+the host holds.
 """
 
 import json
@@ -41,13 +42,14 @@ class Master:
         return self.run(["sh", "-ec", script], what, stdin)
 
     def push(self, say: Say) -> None:
-        """Bring tree, plan and master up to the repository's state; do only what is not so already."""
+        """Bring tree, plan and master to the repository's state, as far as they are not."""
         names = tree.files()
         done = self._notes()
         want = {
             "tree": tree.digest(names),
             "loaded": tree.digest(names, tree.LOADED),
             "requirements": ";".join(roots.repository_requirements()),
+            "master": "id pinned",
             "plan": json.dumps(plan.files(self.lab, self.topology)),
         }
         changed = {name for name, value in want.items() if done.get(name) != value}
@@ -58,7 +60,7 @@ class Master:
             self._write_plan()
         if "requirements" in changed and want["requirements"]:
             self._install_requirements(say)
-        if not self._master_runs() or changed & {"loaded", "requirements"}:
+        if not self._master_runs() or changed & {"loaded", "requirements", "master"}:
             say("starting the Salt master")
             self._configure_master()
             self.run(["systemctl", "enable", "--quiet", "salt-master"], "Enabling the Salt master")
@@ -99,11 +101,11 @@ class Master:
     def _write_plan(self) -> None:
         self.shell("mkdir -p -m 0755 /etc/saltern/plan", "Making /etc/saltern/plan")
         for name, text in plan.files(self.lab, self.topology).items():
-            script = f"cat > /etc/saltern/plan/.{name}.new; mv /etc/saltern/plan/.{name}.new /etc/saltern/plan/{name}"
+            script = f"cd /etc/saltern/plan; cat > .{name}.new; mv .{name}.new {name}"
             self.shell(script, f"Writing {name}", stdin=text)
 
     def _install_requirements(self, say: Say) -> None:
-        """What a production master gets with `salt-pip install -r etc/requirements-master.txt`, from the mirror."""
+        """Do `salt-pip install -r etc/requirements-master.txt`, from the lab's mirror."""
         want = roots.wanted()
         ours = roots.machine(want["suite"], want["components"])
         base = Path(self.lab.host(self.host).layers[-1])
@@ -124,8 +126,14 @@ class Master:
         )
 
     def _configure_master(self) -> None:
+        """Link the tree's configuration, and pin the master's own id.
+
+        Salt 3008 names the master's key by the host's full name and makes a new key when that
+        changes, as it does when the plan's names reach /etc/hosts: every minion would refuse it.
+        """
         self.shell(
-            f"ln -sfn {TREE}/etc/master.d/saltern.conf /etc/salt/master.d/saltern.conf",
+            f"ln -sfn {TREE}/etc/master.d/saltern.conf /etc/salt/master.d/saltern.conf; "
+            f"echo 'id: {self.host}' > /etc/salt/master.d/id.conf",
             "Linking the master's configuration",
         )
 
@@ -141,7 +149,7 @@ class Master:
             say(f"accepted the keys of {', '.join(missing)} (fingerprints equal)")
 
     def introduce(self, name: str) -> None:
-        """Write a host's minion configuration with the master's address and fingerprint, and start it."""
+        """Tell a host's minion its master's address and fingerprint, and start it."""
         finger = keys.fingerprint(
             self.run(["cat", "/etc/salt/pki/master/master.pub"], "Reading the master's key")
         )
@@ -150,14 +158,12 @@ class Master:
             # Salt spreads thousands of minions out by waiting; four need not wait.
             "acceptance_wait_time: 1\nrandom_reauth_delay: 0\n"
         )
-        hosts.execute(
-            self.lab,
-            name,
-            ["sh", "-ec", "cat > /etc/salt/minion.d/master.conf; systemctl enable --quiet salt-minion; "
-             "systemctl restart --no-block salt-minion"],
-            what=f"Starting the Salt minion of {name}",
-            stdin=text,
-        )  # fmt: skip
+        script = (
+            "cat > /etc/salt/minion.d/master.conf; systemctl enable --quiet salt-minion; "
+            "systemctl restart --no-block salt-minion"
+        )
+        what = f"Starting the Salt minion of {name}"
+        hosts.execute(self.lab, name, ["sh", "-ec", script], what=what, stdin=text)
 
     def accept(self, name: str, wait_s: float = 60) -> None:
         """Wait for a host's key, compare, accept."""
@@ -176,8 +182,8 @@ class Master:
         )
         if keys.fingerprint(shown) != keys.fingerprint(held):
             raise LabError(
-                f"The key shown to the master for {name} ({keys.fingerprint(shown)}) is not the one that {name} "
-                f"holds ({keys.fingerprint(held)}): it is not accepted."
+                f"The key shown to the master for {name} ({keys.fingerprint(shown)}) is not the "
+                f"one that {name} holds ({keys.fingerprint(held)}): it is not accepted."
             )
         self.run(
             ["salt-key", "--yes", "--quiet", f"--accept={name}"], f"Accepting the key of {name}"
@@ -192,8 +198,9 @@ class Master:
     def wait_present(self, names: Iterable[str]) -> None:
         """Wait until every minion is connected and answers.
 
-        A call right after a master's start would find none of them; and one that is sent before they are connected
-        waits for the master's whole time-out. So the connections are looked at first.
+        A call right after a master's start would find none of them; and one that is sent before
+        they are connected waits for the master's whole time-out. So the connections are looked at
+        first.
         """
         missing = {self.lab.address(name): name for name in names}
         everyone = ",".join(sorted(missing.values()))

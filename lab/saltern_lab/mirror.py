@@ -1,15 +1,17 @@
 """The site mirror of a lab: one small HTTP server on the bridge.
 
-It serves `sources/` and `wheels/` of the cache, as an air-gapped site would from any web server, and it is the
-apt proxy of the hosts: packages are kept for good (their content never changes under a name), indices for a day.
-It answers for the machine's own apt archives only, and runs without privileges.
+It serves `sources/` and `wheels/` of the cache, as an air-gapped site would from any web server,
+and it is the apt proxy of the hosts: packages are kept for good (their content never changes under
+a name), indices for a day. It answers for the machine's own apt archives only, and runs without
+privileges.
 
-Run as `python -m saltern_lab.mirror CONFIG.json` by mirror_control.py; needs nothing beyond the standard library.
+Run as `python -m saltern_lab.mirror CONFIG.json` by mirror_control.py; needs nothing beyond the
+standard library.
 """
 
 import calendar
 import contextlib
-import encodings.idna  # noqa: F401  (loaded before privileges are dropped: Python's folder may be root's own)
+import encodings.idna  # noqa: F401  (before privileges are dropped: Python may lie in /root)
 import html
 import json
 import os
@@ -44,7 +46,7 @@ class Archive:
         self.locks_lock = threading.Lock()
 
     def upstream(self, url: str) -> str | None:
-        """Where a hosts' http address really is, or None if it is none of the machine's archives."""
+        """Where a hosts' address really is; None if it is none of the machine's archives."""
         for plain, real in self.upstreams.items():
             if url.startswith(f"{plain}/") and "/../" not in url:
                 return real + url[len(plain) :]
@@ -94,16 +96,16 @@ def _keep(answer: Any, kept: Path) -> None:
         with os.fdopen(handle, "wb") as file:
             shutil.copyfileobj(answer, file, 1 << 18)
         length = answer.headers.get("Content-Length")
-        if length is not None and int(length) != os.path.getsize(name):
-            raise OSError(f"{answer.url}: {os.path.getsize(name)} of {length} bytes arrived")
+        if length is not None and int(length) != Path(name).stat().st_size:
+            raise OSError(f"{answer.url}: {Path(name).stat().st_size} of {length} bytes arrived")
         modified = _mtime(answer.headers.get("Last-Modified"))
         if modified:
             os.utime(name, (modified, modified))
-        os.replace(name, kept)
+        Path(name).replace(kept)
         (kept.parent / f"{kept.name}.seen").touch()
     finally:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
+            Path(name).unlink()
 
 
 def _age(kept: Path) -> float:

@@ -1,4 +1,4 @@
-"""What the lab needs from the machine; each missing thing is one sentence. Missing programs are installed."""
+"""What the lab needs from the machine: programs are installed, the rest is a sentence each."""
 
 import os
 import shutil
@@ -55,8 +55,8 @@ def disk(folder: Path, need_gb: int = DISK_GB) -> None:
     free_gb = shutil.disk_usage(folder).free / 1e9
     if free_gb < need_gb:
         raise LabError(
-            f"Too little disk: {folder} has {free_gb:.1f} GB free and a lab needs {need_gb} GB; make room, "
-            "or set SALTERN_CACHE and SALTERN_STATE to folders on a larger disk."
+            f"Too little disk: {folder} has {free_gb:.1f} GB free and a lab needs {need_gb} GB; "
+            "make room, or set SALTERN_CACHE and SALTERN_STATE to folders on a larger disk."
         )
 
 
@@ -87,7 +87,8 @@ def kernel() -> None:
         )
         if tried.returncode != 0:
             raise LabError(
-                f"This kernel has no {what} ({remedy}), which the lab needs: {tried.stderr.strip()[:200]}."
+                f"This kernel has no {what} ({remedy}), which the lab needs: "
+                f"{tried.stderr.strip()[:200]}."
             )
     _overlay()
 
@@ -104,6 +105,7 @@ def _overlay() -> None:
     shutil.rmtree(trial, ignore_errors=True)
     if tried.returncode != 0:
         raise LabError(
-            f"This kernel cannot mount an overlay on {state_dir()} (CONFIG_OVERLAY_FS, module overlay; the "
-            f"folder must not itself lie on an overlay, as in a container): {tried.stderr.strip()[:200]}."
+            f"This kernel cannot mount an overlay on {state_dir()} (CONFIG_OVERLAY_FS, module "
+            "overlay; the folder must not itself lie on an overlay, as in a container): "
+            f"{tried.stderr.strip()[:200]}."
         )

@@ -42,8 +42,8 @@ def bridge_is_ours(lab: Lab) -> bool:
     alias = Path(f"/sys/class/net/{lab.bridge}/ifalias").read_text(encoding="utf-8").strip()
     if alias != mark(lab):
         raise LabError(
-            f"The bridge {lab.bridge} is in use by something that this lab did not start: choose another lab "
-            "name with --name, or remove the bridge."
+            f"The bridge {lab.bridge} is in use by something that this lab did not start: "
+            "choose another lab name with --name, or remove the bridge."
         )
     return True
 
@@ -54,8 +54,9 @@ def up(lab: Lab) -> None:
         clash = next((t for t in taken(lab.bridge) if t.network.overlaps(lab.subnet)), None)
         if clash:
             raise LabError(
-                f"The network {lab.network} of lab {lab.name!r} is in use on this machine ({clash.by}, "
-                f"{clash.network}): end what uses it, or `lab/lab destroy` and `up` with another --subnet."
+                f"The network {lab.network} of lab {lab.name!r} is in use on this machine "
+                f"({clash.by}, {clash.network}): end what uses it, or `lab/lab destroy` and `up` "
+                "with another --subnet."
             )
         what = f"Making the bridge {lab.bridge}"
         run(["ip", "link", "add", lab.bridge, "type", "bridge"], what=what)

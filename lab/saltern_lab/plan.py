@@ -1,4 +1,4 @@
-"""The lab's part of the plan: what only this machine knows. The rest is the example plan, as at any site."""
+"""The lab's part of the plan: what only this machine knows. The rest is the example plan."""
 
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -52,7 +52,7 @@ def local(lab: Lab, topology: Topology) -> dict[str, Any]:
             Path("/proc/cpuinfo").read_text(encoding="utf-8"),
             Path("/proc/meminfo").read_text(encoding="utf-8"),
         )
-        saltern["node_types"] = {name: measured for name in topology.measured_node_types}
+        saltern["node_types"] = dict.fromkeys(topology.measured_node_types, measured)
     return {"saltern": saltern}
 
 

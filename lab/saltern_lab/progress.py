@@ -98,7 +98,7 @@ def phase_names(times: Iterable[dict[str, float]]) -> list[str]:
 
 
 def summary(results: dict[str, HostResult]) -> Table:
-    """Hosts x phases with the time that the states of each phase took, and how many changed something."""
+    """Hosts x phases with the time of each phase's states, and how many changed something."""
     table = Table(title="hosts and phases", title_justify="left")
     table.add_column("host")
     phases = phase_names(result.seconds for result in results.values())

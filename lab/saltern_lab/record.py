@@ -81,7 +81,7 @@ def write_json(path: Path, data: Any) -> None:
     """Replace a JSON file atomically."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     new.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-    os.replace(new, path)
+    new.replace(path)
 
 
 def check_name(name: str) -> None:
@@ -99,7 +99,8 @@ def load(name: str) -> Lab | None:
         return None
     except json.JSONDecodeError:
         raise LabError(
-            f"The record {state_dir() / name / 'lab.json'} is damaged: `lab/lab destroy --name {name}`."
+            f"The record {state_dir() / name / 'lab.json'} is damaged: restart the machine, or "
+            f"end what runs of the lab, and remove {state_dir() / name}."
         ) from None
     hosts = {host: Host(**fields) for host, fields in data.pop("hosts").items()}
     return Lab(hosts=hosts, **data)

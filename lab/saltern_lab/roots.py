@@ -1,8 +1,8 @@
 """The bare root of the hosts, in layers, each kept in the cache under a hash of what goes in.
 
-`base` is Debian and Python from mmdebstrap; `salt` on top of it is a virtual environment with Salt at
-/opt/saltstack/salt, the place of Salt's own packages. Wheels are built once, in a throw-away root with a
-compiler, and installed without one.
+`base` is Debian and Python from mmdebstrap; `salt` on top of it is a virtual environment with Salt
+at /opt/saltstack/salt, the place of Salt's own packages. Wheels are built once, in a throw-away
+root with a compiler, and installed without one.
 """
 
 import configparser
@@ -158,8 +158,8 @@ def _salt(want: dict[str, Any], ours: Machine, base: Path, say: Callable[[str], 
         links = " && ".join(f"ln -s {SALT_HOME}/bin/{p} /usr/bin/{p}" for p in SALT_PROGRAMS)
         script = (
             f"set -e; python3 -m venv --without-pip {SALT_HOME}; "
-            f"python3 $(echo /wheels/pip-*.whl)/pip -q --python {SALT_HOME}/bin/python install --no-index"
-            f" --find-links /wheels --root-user-action=ignore pip salt=={want['salt']}; "
+            f"python3 $(echo /wheels/pip-*.whl)/pip -q --python {SALT_HOME}/bin/python install"
+            f" --no-index --find-links /wheels --root-user-action=ignore pip salt=={want['salt']}; "
             f"{links}; ln -s {SALT_HOME}/bin/pip /usr/bin/salt-pip; "
             "mkdir -p /etc/salt/minion.d /etc/salt/master.d /var/log/salt"
         )
@@ -218,7 +218,7 @@ def real_sources(root: Path, ours: Machine) -> None:
 
 
 def pip_configuration(texts: Sequence[str]) -> str:
-    """The machine's pip configuration for a root, without what names folders that only the machine has."""
+    """The machine's pip configuration for a root, without folders that only the machine has."""
     merged = configparser.RawConfigParser()
     for text in texts:
         merged.read_string(text)
@@ -234,7 +234,7 @@ def pip_configuration(texts: Sequence[str]) -> str:
 
 @contextlib.contextmanager
 def _made(name: str, kind: str = "roots") -> Iterator[tuple[Path, Path | None]]:
-    """The kept folder, and a new one to fill if it is not there: moved in place when filled whole."""
+    """The kept folder, and a new one to fill if it is not there, moved in place when whole."""
     kept = cache_dir() / kind / name
     with locked(cache_dir(), f"{kind}-{name.split('-')[0]}"):
         if kept.is_dir():
@@ -246,14 +246,14 @@ def _made(name: str, kind: str = "roots") -> Iterator[tuple[Path, Path | None]]:
         new.chmod(0o755)
         try:
             yield kept, new
-            os.rename(new, kept)
+            new.rename(kept)
         finally:
             shutil.rmtree(new, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def throw_away(lower: Sequence[Path], upper: Path | None = None) -> Iterator[Path]:
-    """A writable root over layers, mounted for a while; what is written lands in `upper` or nowhere."""
+    """A writable root over layers, for a while; what is written lands in `upper` or nowhere."""
     (cache_dir() / "tmp").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="root-", dir=cache_dir() / "tmp") as name:
         folder = Path(name)
@@ -300,7 +300,8 @@ def inside(
         check=False,
     )
     if done.returncode != 0:
-        # nspawn's own complaint about its folder under /run (no tmpfs here) says nothing about the script.
+        # nspawn's own complaint about its folder under /run (no tmpfs here) says nothing about the
+        # script.
         said = [line for line in done.stderr.splitlines() if "/run/systemd/nspawn/" not in line]
         raise LabError(f"{what} failed: {last_lines(chr(10).join(said) or done.stdout)}")
 

@@ -1,7 +1,7 @@
 """Wrong clocks: a host's time-keeping daemons see another time, through libfaketime.
 
-The kernel's clock is the machine's, one for all hosts. So each daemon whose clock matters gets a drop-in that loads
-libfaketime, and restarts: the host then looks like one whose clock is off.
+The kernel's clock is the machine's, one for all hosts. So each daemon whose clock matters gets a
+drop-in that loads libfaketime, and restarts: the host then looks like one whose clock is off.
 """
 
 from saltern_lab import hosts
@@ -23,7 +23,7 @@ def drop_in(seconds: int, library: str) -> str:
 
 
 def set_skew(lab: Lab, name: str, seconds: int) -> list[str]:
-    """Shift the clock of a host's daemons by seconds (0: right again). Returns the restarted units."""
+    """Shift the clock of a host's daemons (0: right again); returns the restarted units."""
     if seconds == 0:
         folders = " ".join(f"/etc/systemd/system/{unit}.service.d/{DROP_IN}" for unit in UNITS)
         _shell(lab, name, f"rm -f {folders}", "Removing the skew")

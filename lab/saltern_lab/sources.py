@@ -1,11 +1,10 @@
 """Source archives for the lab's mirror: fetched once on this machine, checked by the plan's sha256.
 
-They come from Debian's source packages by apt, with lists of its own (the machine's apt configuration stays as it is),
-or else from the plan's own `url`.
+They come from Debian's source packages by apt, with lists of its own (the machine's apt
+configuration stays as it is), or else from the plan's own `url`.
 """
 
 import hashlib
-import os
 import shutil
 import tempfile
 import urllib.request
@@ -25,7 +24,7 @@ Say = Callable[[str], None]
 
 
 def ensure(wanted: Mapping[str, Mapping[str, Any]], say: Say) -> None:
-    """Have every wanted source ({name: {file, sha256, url?}}) in the cache's `sources/`, each as its sha256 says."""
+    """Have every wanted source ({name: {file, sha256, url?}}) in the mirror, as its sha256 says."""
     folder = cache_dir() / "sources"
     with locked(cache_dir(), "sources"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,21 +65,22 @@ def _fetch(source: Mapping[str, Any], work: Path, folder: Path) -> None:
         got = _by_url(source["url"], work / file)
     if got is None:
         raise LabError(
-            f"The lab does not know where to get {file} from: put it into {folder} yourself (sha256 "
-            f"{source['sha256']}), give the source a `url` in the plan, or name its Debian package in lab/sources.yaml."
+            f"The lab does not know where to get {file} from: put it into {folder} yourself "
+            f"(sha256 {source['sha256']}), give the source a `url` in the plan, or name its Debian "
+            "package in lab/sources.yaml."
         )
     found = sha256(got)
     if found != source["sha256"]:
         aside = folder / f".wrong-{file}"
         shutil.move(got, aside)
         raise LabError(
-            f"The source {file} has the sha256 {found}, but the plan says {source['sha256']}; the file is kept as "
-            f"{aside} for you to look at."
+            f"The source {file} has the sha256 {found}, but the plan says {source['sha256']}; the "
+            f"file is kept as {aside} for you to look at."
         )
     got.chmod(0o644)
     staged = folder / f".new-{file}"
     shutil.move(got, staged)
-    os.replace(staged, folder / file)
+    staged.replace(folder / file)
 
 
 def _by_apt(package: str, suite: str, file: str, work: Path) -> Path | None:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from ipaddress import IPv4Network, ip_network
+from ipaddress import IPv4Network
 
 from saltern_lab.errors import LabError
 
-POOL = [ip_network(f"10.213.{third}.0/24") for third in range(256)]
+POOL = [IPv4Network(f"10.213.{third}.0/24") for third in range(256)]
 
 
 @dataclass(frozen=True)

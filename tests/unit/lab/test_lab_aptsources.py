@@ -31,10 +31,10 @@ Components: main
 """
 ONE_LINE = """\
 # deb http://commented.example/debian bookworm main
-deb [arch=amd64 signed-by=/usr/share/keyrings/archive.gpg] http://archive.example/debian bookworm main contrib # x
+deb [arch=amd64 signed-by=/usr/share/keyrings/archive.gpg] http://archive.example/debian bookworm main # x
 deb-src http://archive.example/debian bookworm main
 deb http://vendor.example/apt bookworm stable
-"""
+"""  # noqa: E501
 PARTS = ["main", "non-free"]
 
 
@@ -56,7 +56,7 @@ def test_one_line_options_are_read():
         Source(
             "http://archive.example/debian",
             "bookworm",
-            ("main", "contrib"),
+            ("main",),
             "/usr/share/keyrings/archive.gpg",
         ),
         Source("http://vendor.example/apt", "bookworm", ("stable",)),
@@ -64,7 +64,8 @@ def test_one_line_options_are_read():
 
 
 def test_inline_key_is_left_to_the_archive_keyring():
-    text = "Types: deb\nURIs: http://a.example/d\nSuites: bookworm\nComponents: main\nSigned-By:\n -----BEGIN\n .\n x\n"
+    text = "Types: deb\nURIs: http://a.example/d\nSuites: bookworm\nComponents: main\n"
+    text += "Signed-By:\n -----BEGIN\n .\n x\n"
     assert aptsources.parse_deb822(text)[0].signed_by is None
 
 
@@ -103,7 +104,8 @@ def test_hosts_see_http_the_machine_fetches_as_it_does():
 
 def test_settings_of_validity_are_kept_and_proxies_are_not():
     dump = (
-        'Acquire::Check-Valid-Until "false";\nAcquire::Languages "none";\nAcquire::http::Proxy "http://p:1";\n'
+        'Acquire::Check-Valid-Until "false";\nAcquire::Languages "none";\n'
+        'Acquire::http::Proxy "http://p:1";\n'
         'Acquire::GzipIndexes "true";\nAPT::Architecture "amd64";\n'
     )
     assert aptsources.kept_settings(dump) == [

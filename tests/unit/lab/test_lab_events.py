@@ -66,7 +66,7 @@ def test_noise_on_the_bus_is_skipped():
 
 
 def test_answers_are_one_json_document_after_the_other():
-    text = 'warning\n{\n "a": {"x": 1}\n}\n{"b": false}\nERROR: Minions returned with non-zero exit code\n'
+    text = 'warning\n{\n "a": {"x": 1}\n}\n{"b": false}\nERROR: Minions returned with …\n'
     assert events.json_documents(text) == {"a": {"x": 1}, "b": False}
     assert events.json_documents("nothing") == {}
 

@@ -49,7 +49,8 @@ def test_fingerprint_is_salts():
 
 
 def test_connected_minions_are_read_from_ss():
-    text = "0 0 10.213.0.11:4505 10.213.0.21:41000\n0 0 [::ffff:10.213.0.11]:4505 [::ffff:10.213.0.12]:5\n"
+    text = "0 0 10.213.0.11:4505 10.213.0.21:41000\n"
+    text += "0 0 [::ffff:10.213.0.11]:4505 [::ffff:10.213.0.12]:5\n"
     assert master._peers(text) == {"10.213.0.21", "10.213.0.12"}
 
 
