@@ -174,11 +174,16 @@ def _unmunge(text):
 
 
 def _clock(view, wait):
-    if wait:
-        # Tries once a second until chronyd is in step (chronyc(1), waitsync); its word is read below.
-        tries = str(view["waits"]["clock_s"])
-        bound = str(view["foundation"]["time"]["max_offset_s"])
-        _try(["chronyc", "waitsync", tries, bound, "0", "1"], view["waits"]["clock_s"] + 10)
+    """chronyd's word, once it is in step or the bound is reached (chronyc waitsync never accepts a local clock)."""
+    deadline = time.monotonic() + (view["waits"]["clock_s"] if wait else 0)
+    while True:
+        clock = _chrony()
+        if clock["synchronised"] or time.monotonic() >= deadline:
+            return clock
+        time.sleep(_PAUSE_S)
+
+
+def _chrony():
     try:
         tracking = hostfacts.tracking(_run(["chronyc", "-c", "tracking"]))
         offsets = hostfacts.source_offsets(_run(["chronyc", "-c", "-n", "sources"]))
@@ -187,15 +192,17 @@ def _clock(view, wait):
     return {"error": "", "synchronised": tracking["synchronised"], "offsets_s": offsets}
 
 
+# What a new process really gets. Both start from systemd, as a daemon and as sshd do, not from this minion's own limits.
+_STARTED = ["systemd-run", "--quiet", "--pipe", "--wait", "--collect"]
+_PRINTED = ["cat", "/proc/self/limits"]
+
+
 def _service_limits():
-    """What a new service really gets: systemd starts one that prints its limits."""
-    command = ["systemd-run", "--quiet", "--pipe", "--wait", "--collect", "cat", "/proc/self/limits"]
-    return hostfacts.limits(_try(command))
+    return hostfacts.limits(_try([*_STARTED, *_PRINTED]))
 
 
 def _login_limits():
-    """What a login really gets: su(1) runs PAM's session modules as sshd does."""
-    return hostfacts.limits(_try(["su", "-s", "/bin/sh", "-c", "cat /proc/self/limits", "nobody"]))
+    return hostfacts.limits(_try([*_STARTED, "--property=PAMName=su", "--property=User=nobody", *_PRINTED]))
 
 
 def _ids(name):
