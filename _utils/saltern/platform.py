@@ -71,6 +71,9 @@ TABLE: dict[str, dict[str, Any]] = {
         ],
         "slurm_build": [
             "build-essential",
+            "gcc",
+            "libc6-dev",
+            "make",
             "bzip2",
             "libbpf-dev",
             "libdbus-1-dev",
