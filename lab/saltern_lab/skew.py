@@ -13,7 +13,11 @@ DROP_IN = "lab-skew.conf"
 
 
 def drop_in(seconds: int, library: str) -> str:
-    """The drop-in that shifts a daemon's clock."""
+    """The drop-in that shifts a daemon's clock.
+
+    chronyd runs with -x here: it measures the offset and leaves the clock as it is, so the clock
+    stays wrong for whoever looks at `chronyc sources`.
+    """
     return (
         "# Written by `lab/lab skew`.\n[Service]\n"
         f"Environment=LD_PRELOAD={library} FAKETIME={seconds:+d}s FAKETIME_DONT_FAKE_MONOTONIC=1\n"
