@@ -1,6 +1,7 @@
 """The commands of `lab/lab`."""
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -33,7 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(words)
     arguments.command = command
     try:
-        result: int = arguments.act(arguments)
+        with record.changing(arguments.name) if arguments.changes else contextlib.nullcontext():
+            result: int = arguments.act(arguments)
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)
         return 1
@@ -54,9 +56,11 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--name", default=os.environ.get("SALTERN_LAB", "lab"), help="which lab")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
-    def add(name: str, act: object, text: str, host: bool = False) -> argparse.ArgumentParser:
+    def add(
+        name: str, act: object, text: str, host: bool = False, changes: bool = False
+    ) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=text, description=text, parents=[common])
-        sub.set_defaults(act=act)
+        sub.set_defaults(act=act, changes=changes)
         if host:
             sub.add_argument("host", metavar="HOST")
         return sub
@@ -68,23 +72,29 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--topology", help="a file of lab/topologies (default: first)")
     sub.add_argument("--subnet", help="an IPv4 /24")
     add("push", _push, "send tree and plan to the master, accept the hosts' keys")
-    add("down", _down, "shut the hosts down; their disks stay")
-    add("destroy", _destroy, "cut the power and forget the lab; the cache stays")
+    add("down", _down, "shut the hosts down; their disks stay", changes=True)
+    add("destroy", _destroy, "cut the power and forget the lab; the cache stays", changes=True)
     add("status", _status, "what runs").add_argument("--json", action="store_true")
     sub = add("exec", _exec, "run a command in a host: exec HOST [--user USER] -- CMD", host=True)
     sub.add_argument("--user", help="as this user's login instead of root")
     sub = add("shell", _shell, "a root shell in a host", host=True)
     sub.add_argument("--user", help="as this user instead of root")
-    add("power-off", _power_off, "cut a host's power (SIGKILL to its PID 1)", host=True)
-    add("power-on", _power_on, "power a host on", host=True)
-    add("cut", _cut, "take a host's cable down", host=True)
-    add("heal", _heal, "put a host's cable back", host=True)
+    add(
+        "power-off",
+        _power_off,
+        "cut a host's power (SIGKILL to its PID 1)",
+        host=True,
+        changes=True,
+    )
+    add("power-on", _power_on, "power a host on", host=True, changes=True)
+    add("cut", _cut, "take a host's cable down", host=True, changes=True)
+    add("heal", _heal, "put a host's cable back", host=True, changes=True)
     sub = add("skew", _skew, "shift the clock of a host's daemons (0: right again)", host=True)
     sub.add_argument("seconds", type=int, metavar="SECONDS")
     sub = add("cache", _cache, "what the lab keeps on this machine: cache [show|clean [KIND…]]")
     sub.add_argument("verb", choices=("show", "clean"), nargs="?", default="show")
     sub.add_argument("kinds", nargs="*", metavar="KIND")
-    sub = add("add", _add, "one more bare host", host=True)
+    sub = add("add", _add, "one more bare host", host=True, changes=True)
     sub.add_argument("--address", type=int, help="last number of its address")
     sub = add("logs", _logs, "a host's journal, or its console if it is off", host=True)
     sub.add_argument("--unit", help="one unit only")

@@ -217,6 +217,8 @@ def _end_rest(lab: Lab, name: str, host: Host) -> None:
         for folder, _, _ in os.walk(group, topdown=False):
             with contextlib.suppress(OSError):
                 Path(folder).rmdir()
+        with contextlib.suppress(OSError):
+            group.parent.rmdir()  # the lab's own, with its last host
 
 
 def remove_disk(lab: Lab, name: str) -> None:

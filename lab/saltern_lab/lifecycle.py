@@ -15,6 +15,11 @@ def up(name: str, topology_name: str | None, wanted_subnet: str | None, say: Say
     """Bring a lab's hosts up from whatever is there: nothing, hosts off, the network gone."""
     record.check_name(name)
     needs.check(say)
+    with record.changing(name):
+        return _up(name, topology_name, wanted_subnet, say)
+
+
+def _up(name: str, topology_name: str | None, wanted_subnet: str | None, say: Say) -> Lab:
     lab = record.load(name)
     if lab is None:
         lab = _new(name, topology_name or "first", wanted_subnet)

@@ -88,9 +88,14 @@ def kernel() -> None:
         if tried.returncode != 0:
             raise LabError(
                 f"This kernel has no {what} ({remedy}), which the lab needs: "
-                f"{tried.stderr.strip()[:200]}."
+                f"{first_line(tried.stderr)}."
             )
     _overlay()
+
+
+def first_line(text: str) -> str:
+    """The first line of what a program said."""
+    return (text.strip().splitlines() or ["it said nothing"])[0].rstrip(".")
 
 
 def _overlay() -> None:
@@ -107,5 +112,5 @@ def _overlay() -> None:
         raise LabError(
             f"This kernel cannot mount an overlay on {state_dir()} (CONFIG_OVERLAY_FS, module "
             "overlay; the folder must not itself lie on an overlay, as in a container): "
-            f"{tried.stderr.strip()[:200]}."
+            f"{first_line(tried.stderr)}."
         )

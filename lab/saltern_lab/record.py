@@ -123,6 +123,13 @@ def all_labs() -> list[Lab]:
 
 
 @contextlib.contextmanager
+def changing(name: str) -> Iterator[None]:
+    """Hold a lab's lock while its record changes; short, so that hosts can be cut in a long run."""
+    with locked(state_dir(), f"lab-{name}"):
+        yield
+
+
+@contextlib.contextmanager
 def locked(folder: Path, what: str) -> Iterator[None]:
     """Hold the lock of a folder; wait for whoever holds it."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +106,7 @@ def _base(want: dict[str, Any], ours: Machine, say: Callable[[str], None]) -> Pa
     with _made(name) as (kept, new):
         if new is None:
             return kept
+        reachable(ours)
         say(f"building the root of Debian {want['suite']} (once)")
         command = ["mmdebstrap", "--quiet", "--variant=minbase", "--skip=cleanup/apt/lists"]
         command += [f"--aptopt={setting.removesuffix(';')}" for setting in ours.settings]
@@ -119,6 +121,21 @@ def _base(want: dict[str, Any], ours: Machine, say: Callable[[str], None]) -> Pa
 
 def _registry(what: str) -> str:
     return f"{what} (is a package registry reachable?)"
+
+
+def reachable(ours: Machine) -> None:
+    """Raise LabError unless the machine's first archive answers."""
+    source = ours.sources[0]
+    url = f"{source.uri.rstrip('/')}/dists/{source.suite}/InRelease"
+    proxies = [urllib.request.ProxyHandler({"http": ours.proxy})] if ours.proxy else []
+    request = urllib.request.Request(url, method="HEAD")
+    try:
+        urllib.request.build_opener(*proxies).open(request, timeout=30).close()
+    except OSError as error:
+        raise LabError(
+            f"No package registry can be reached: {url} (from this machine's apt sources) says: "
+            f"{error}."
+        ) from None
 
 
 def _finish_base(root: Path, ours: Machine, sources: str) -> None:
@@ -180,7 +197,7 @@ def wheels(
 ) -> Path:
     """A folder of wheels with everything that the requirements need, built if not in the cache."""
     packages = want["wheel_builder"]
-    folder = f"{name}-{key(list(requirements), base.name, packages)}"
+    folder = f"{name}-{key(list(requirements), want['suite'], packages)}"
     with _made(folder, "wheels") as (kept, new):
         if new is None:
             return kept
