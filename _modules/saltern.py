@@ -61,7 +61,8 @@ def view(path=""):
 def platform():
     """Package names, paths and units of this host's operating system.
 
-    Returns a dict, see ``_utils/saltern/platform.py``. Raises CommandExecutionError on an unknown system.
+    Returns a dict, see ``_utils/saltern/platform.py``. On a system that Saltern does not know, that of the plan's
+    system: so that phase 0 can render, and its gate says in one sentence what is known. No state runs before it.
 
     CLI Example:
 
@@ -69,8 +70,11 @@ def platform():
 
         salt '*' saltern.platform
     """
+    here = __grains__["os"], platforms.release_of(__grains__)
+    planned = view("os")
+    system = here if platforms.is_supported(*here) else (planned["name"], planned["release"])
     try:
-        return platforms.of(__grains__)
+        return platforms.of(*system)
     except platforms.UnknownPlatform as error:
         raise CommandExecutionError(str(error)) from None
 
@@ -90,7 +94,7 @@ def hosts_block():
 
 
 def sysctl_parameters():
-    """The kernel parameters that this host shall have.
+    """The kernel parameters that this host shall have; some only if its kernel has less.
 
     Returns a dict of str: str.
 
@@ -100,7 +104,26 @@ def sysctl_parameters():
 
         salt 'node01' saltern.sysctl_parameters
     """
-    return kernel.wanted(view("foundation:sysctl"))
+    plan = view("foundation:sysctl")
+    found = {name: kernel_parameter(name) for name in kernel.AT_LEAST}
+    written = kernel.parameters(_read(platform()["sysctl"]["conf"]) or "")
+    return {**kernel.wanted(plan), **kernel.raised(plan, found, written)}
+
+
+def kernel_parameter(name):
+    """A kernel parameter as the running kernel has it.
+
+    name: str, for example ``fs.file-max``
+    Returns str, or None if this kernel lacks it.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'node01' saltern.kernel_parameter fs.file-max
+    """
+    text = _read("/proc/sys/" + name.replace(".", "/"))
+    return None if text is None else text.strip()
 
 
 def sysctl_text():
@@ -202,6 +225,15 @@ def secret_stdin(cmd, text, timeout=60):
     )
     if result["retcode"]:
         raise CommandExecutionError(f"{cmd[0]}: {_masked(result['stderr'] or result['stdout'])}")
+
+
+def _read(path):
+    """A file's text, None if there is none."""
+    try:
+        with salt.utils.files.fopen(path) as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
 
 
 def _secrets():

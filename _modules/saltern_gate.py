@@ -1,4 +1,4 @@
-"""The gates' eyes: what this host is like, handed to ``_utils/saltern/gates.py``, which decides."""
+"""The gates' eyes: what this host is like, handed to ``_utils/saltern/gates*.py``, which decide."""
 
 import glob
 import os
@@ -11,7 +11,7 @@ import time
 import salt.utils.files
 from salt.exceptions import CommandExecutionError
 
-from saltern import gates, gates_scheduler, hostfacts, kernel
+from saltern import gates, gates_foundation, gates_munge, gates_scheduler, hostfacts, kernel
 from saltern import platform as platforms
 
 __virtualname__ = "saltern_gate"
@@ -37,17 +37,15 @@ def p0_plan(wait=False):
 
         salt '*' saltern_gate.p0_plan
     """
-    logical, sockets = hostfacts.cpus(_read("/proc/cpuinfo"))
     facts = {
         "hostname": socket.gethostname().split(".")[0],
         "os": __grains__["os"],
         "release": platforms.release_of(__grains__),
-        "cpus": logical,
-        "sockets": sockets,
+        **hostfacts.topology(_cpus()),
         "memory_mb": hostfacts.memory_mb(_read("/proc/meminfo")),
         "tmp_disk_mb": shutil.disk_usage("/tmp").total // 2**20,
-        "gpus": len([path for path in glob.glob("/dev/nvidia*") if re.fullmatch(r"/dev/nvidia[0-9]+", path)]),
-        "nic_speed_mbit": max([_nic_speed(path) for path in glob.glob("/sys/class/net/*/speed")], default=0),
+        "gpus": _gpus(),
+        "nic_speed_mbit": _nic_speed(),
     }
     return [str(problem) for problem in gates.plan(facts, __salt__["saltern.view"]())]
 
@@ -66,20 +64,21 @@ def p1_foundation(wait=False):
     """
     view = __salt__["saltern.view"]()
     declared = view["foundation"]
-    names = list(declared["users"])
-    runs_munge = "slurm" in view
-    if runs_munge:
-        names += list(declared["system_accounts"])
     facts = {
-        "addresses": {name: _address(name) for name in gates.names(view)},
-        "accounts": {name: _ids(name) for name in names},
+        "addresses": {name: _address(name) for name in gates_foundation.names(view)},
+        "accounts": {
+            name: _ids(name) for name in [*declared["system_accounts"], *declared["users"]]
+        },
         "limits": {"service": _service_limits(), "login": _login_limits()},
-        "sysctl": {name: _sysctl(name) for name in [*kernel.wanted(declared["sysctl"]), *kernel.AT_LEAST]},
+        "sysctl": {
+            name: __salt__["saltern.kernel_parameter"](name)
+            for name in [*kernel.wanted(declared["sysctl"]), *kernel.AT_LEAST]
+        },
         "clock": _clock(view, wait),
     }
-    if runs_munge:
+    if "slurm" in view:  # only hosts that speak to Slurm run munge
         facts["munge"] = _munge(view, wait)
-    return [str(problem) for problem in gates.foundation(facts, view)]
+    return [str(problem) for problem in gates_foundation.foundation(facts, view)]
 
 
 def p4_scheduler(wait=False):
@@ -121,12 +120,16 @@ def credential():
 
 
 def _munge(view, wait):
-    wanted = {"/etc/munge/munge.key": "0400", **__salt__["saltern.platform"]()["munge"]["directories"]}
-    parents = sorted({parent for path in wanted for parent in _parents(path) if parent not in wanted})
+    wanted = {
+        gates_munge.KEY: gates_munge.KEY_MODE,
+        **gates_munge.RUN,
+        **__salt__["saltern.platform"]()["munge"]["directories"],
+    }
+    parents = sorted({parent for path in wanted for parent in _parents(path)} - set(wanted))
     facts = {
         "uid": view["foundation"]["system_accounts"]["munge"]["uid"],
-        "wanted_modes": wanted,
-        "paths": {path: _state(path) for path in wanted},
+        "wanted": wanted,
+        "paths": {path: _state(path) for path in [*wanted, *gates_munge.MADE]},
         "parents": {path: _state(path) for path in parents},
         "local": {"status": _unmunge(_local_credential())},
         "peers": {},
@@ -144,9 +147,13 @@ def _ask_peers(view, wait):
     start = time.monotonic()
     patience = view["waits"]["peer_munge_s"] if wait else 0
     while True:
-        peers = {name: {"status": _peer_status(name)} for name in view["foundation"]["munge"]["peers"]}
+        peers = {
+            name: {"status": _peer_status(name)} for name in view["foundation"]["munge"]["peers"]
+        }
         waited = time.monotonic() - start
-        settled = not peers or any(peer["status"] in gates.SAME_KEY for peer in peers.values())
+        settled = not peers or any(
+            peer["status"] in gates_munge.SAME_KEY for peer in peers.values()
+        )
         if settled or waited >= patience:
             return {"peers": peers, "waited_s": waited}
         time.sleep(_PAUSE_S)
@@ -168,7 +175,12 @@ def _unmunge(text):
     if not text.startswith("MUNGE:"):
         return text
     result = __salt__["cmd.run_all"](
-        ["unmunge"], stdin=text, python_shell=False, timeout=10, ignore_retcode=True, output_loglevel="quiet"
+        ["unmunge"],
+        stdin=text,
+        python_shell=False,
+        timeout=10,
+        ignore_retcode=True,
+        output_loglevel="quiet",
     )
     return hostfacts.unmunge_status(result["stdout"] or result["stderr"])
 
@@ -184,12 +196,28 @@ def _clock(view, wait):
 
 
 def _chrony():
+    clock = {"error": "", "synchronised": False, "offsets_s": {}, "rivals": _rivals()}
     try:
         tracking = hostfacts.tracking(_run(["chronyc", "-c", "tracking"]))
-        offsets = hostfacts.source_offsets(_run(["chronyc", "-c", "-n", "sources"]))
+        offsets = hostfacts.source_offsets(_run(["chronyc", "-c", "-N", "sources"]))
     except (CommandExecutionError, ValueError, IndexError, StopIteration) as error:
-        return {"error": str(error), "synchronised": False, "offsets_s": {}}
-    return {"error": "", "synchronised": tracking["synchronised"], "offsets_s": offsets}
+        return {**clock, "error": str(error)}
+    # While chronyd slews a wrong clock, its sources look well; only what is left to slew tells.
+    offsets["the time that chronyd knows"] = tracking["ahead_s"]
+    return {**clock, "synchronised": tracking["synchronised"], "offsets_s": offsets}
+
+
+def _rivals():
+    """The other time daemons that run here."""
+    units = __salt__["saltern.platform"]()["chrony"]["rivals"]
+    states = __salt__["cmd.run_stdout"](
+        ["systemctl", "is-active", *units],
+        python_shell=False,
+        timeout=20,
+        ignore_retcode=True,
+        output_loglevel="quiet",
+    )
+    return [unit for unit, state in zip(units, states.split()) if state == "active"]
 
 
 # What a new process really gets. Both start from systemd, as a daemon and as sshd do, not from this minion's own limits.
@@ -202,7 +230,9 @@ def _service_limits():
 
 
 def _login_limits():
-    return hostfacts.limits(_try([*_STARTED, "--property=PAMName=su", "--property=User=nobody", *_PRINTED]))
+    return hostfacts.limits(
+        _try([*_STARTED, "--property=PAMName=su", "--property=User=nobody", *_PRINTED])
+    )
 
 
 def _ids(name):
@@ -225,7 +255,7 @@ def _state(path):
         state = os.stat(path)
     except OSError:
         return None
-    return {"uid": state.st_uid, "mode": state.st_mode & 0o7777}
+    return {"uid": state.st_uid, "mode": state.st_mode & 0o7777, "size": state.st_size}
 
 
 def _parents(path):
@@ -234,18 +264,38 @@ def _parents(path):
         yield path
 
 
-def _nic_speed(path):
-    try:
-        return int(_read(path))
-    except (OSError, ValueError):
-        return 0  # a NIC without a link has no speed
+def _cpus():
+    for folder in glob.glob("/sys/devices/system/cpu/cpu[0-9]*/topology"):
+        yield _first(f"{folder}/physical_package_id"), _first(f"{folder}/thread_siblings_list")
 
 
-def _sysctl(name):
+def _gpus():
+    """PCI knows the GPUs before phase 2 brings a driver; device nodes are all that a container or the lab has."""
+    found = glob.glob("/sys/bus/pci/devices/*")
+    fitted = hostfacts.pci_gpus(
+        (_first(f"{path}/vendor"), _first(f"{path}/class")) for path in found
+    )
+    nodes = [path for path in glob.glob("/dev/nvidia*") if re.fullmatch(r"/dev/nvidia[0-9]+", path)]
+    return max(fitted, len(nodes))
+
+
+def _nic_speed():
+    """The fastest real NIC or InfiniBand port, in Mbit/s; bridges and virtual ones say what they like."""
+    real = [os.path.dirname(path) for path in glob.glob("/sys/class/net/*/device")]
+    speeds = [int(_first(f"{path}/speed") or 0) for path in real]  # unreadable without a link
+    rates = [
+        hostfacts.infiniband_mbit(_first(path))
+        for path in glob.glob("/sys/class/infiniband/*/ports/*/rate")
+    ]
+    return max([*speeds, *rates], default=0)
+
+
+def _first(path):
+    """A file's text, empty if it cannot be read."""
     try:
-        return _read("/proc/sys/" + name.replace(".", "/")).strip()
+        return _read(path).strip()
     except OSError:
-        return None
+        return ""
 
 
 def _read(path):

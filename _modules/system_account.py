@@ -3,13 +3,15 @@
 import grp
 import pwd
 
+import salt.utils.files
+
 from saltern import accounts
 
 __virtualname__ = "system_account"
 
 # Looking for owned files may not hold a run up on a host with millions of them.
 _SEARCH_S = 30
-_SHOWN = 5
+_TIMED_OUT = 124  # timeout(1)
 
 
 def __virtual__():
@@ -29,26 +31,47 @@ def conflicts(name, uid, gid):
 
         salt 'node01' system_account.conflicts munge 10010 10010
     """
-    users = {entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}
-    groups = {entry.gr_name: entry.gr_gid for entry in grp.getgrall()}
+    users, groups = _users(name, uid), _groups(name, gid)
     found = [str(problem) for problem in accounts.conflicts(name, uid, gid, users, groups)]
-    if found and users.get(name, uid) != uid:
+    if users.get(name, uid) != uid:
         found.append(_owned("uid", users[name]))
-    elif found and groups.get(name, gid) != gid:
+    if groups.get(name, gid) != gid:
         found.append(_owned("gid", groups[name]))
     return found
 
 
+def _users(name, uid):
+    """This host's users, and who a directory says has the name or the number (it need not list them)."""
+    known = {entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}
+    for look_up, key in ((pwd.getpwnam, name), (pwd.getpwuid, uid)):
+        try:
+            entry = look_up(key)
+        except KeyError:
+            continue
+        known[entry.pw_name] = entry.pw_uid
+    return known
+
+
+def _groups(name, gid):
+    known = {entry.gr_name: entry.gr_gid for entry in grp.getgrall()}
+    for look_up, key in ((grp.getgrnam, name), (grp.getgrgid, gid)):
+        try:
+            entry = look_up(key)
+        except KeyError:
+            continue
+        known[entry.gr_name] = entry.gr_gid
+    return known
+
+
 def _owned(kind, number):
+    with salt.utils.files.fopen("/proc/mounts") as file:
+        points = accounts.local_mounts(file.read()) or ["/"]
     result = __salt__["cmd.run_all"](
-        ["find", "/", "-xdev", f"-{kind}", str(number), "-print"],
+        ["timeout", str(_SEARCH_S), "find", *points, "-xdev", f"-{kind}", str(number)],
         python_shell=False,
-        timeout=_SEARCH_S,
+        timeout=2 * _SEARCH_S,
         ignore_retcode=True,
         output_loglevel="quiet",
     )
-    files = result["stdout"].splitlines()
-    if "Timed out" in result["stdout"] or result["retcode"] not in (0, 1):
-        return f"{kind} {number} owns files, but counting them took more than {_SEARCH_S} s"
-    shown = ", ".join(files[:_SHOWN])
-    return f"{kind} {number} owns {len(files)} files on the root file system" + (f": {shown}" if files else "")
+    files = sorted(set(result["stdout"].splitlines()))
+    return accounts.owned(kind, number, files, complete=result["retcode"] != _TIMED_OUT)

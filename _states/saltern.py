@@ -38,7 +38,12 @@ def waited(name, host, port, timeout, what):
     timeout: int, seconds
     what: str, what is waited for, for example ``slurmdbd``
     """
-    ret = {"name": name, "result": True, "changes": {}, "comment": f"{what} on {host}:{port} answers."}
+    ret = {
+        "name": name,
+        "result": True,
+        "changes": {},
+        "comment": f"{what} on {host}:{port} answers.",
+    }
     patience = 0 if __opts__["test"] else timeout
     try:
         __salt__["saltern.await_port"](host, port, patience, what)

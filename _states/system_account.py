@@ -29,7 +29,11 @@ def present(name, uid, gid, home, shell, createhome):
         return {**group, "name": name}
     if __opts__["test"] and group["result"] is None:
         # user.present looks its group up, which a dry run did not make.
-        return {**group, "name": name, "comment": f"{name} would be made with uid {uid} and gid {gid}."}
+        return {
+            **group,
+            "name": name,
+            "comment": f"{name} would be made with uid {uid} and gid {gid}.",
+        }
     user = __states__["user.present"](
         name=name, uid=uid, gid=gid, home=home, shell=shell, createhome=createhome, usergroup=False
     )

@@ -20,6 +20,8 @@ _COMMON: dict[str, Any] = {
         # folder: mode, as munged demands them (munged(8), FILES); all belong to munge.
         "directories": {"/etc/munge": "0700", "/var/lib/munge": "0711", "/var/log/munge": "0700"},
     },
+    # Other daemons that set the clock. Debian's chrony package removes the first, EL's does not.
+    "rivals": ["systemd-timesyncd", "ntpd", "ntp", "ntpsec", "openntpd"],
     "limits": {
         "pam": "/etc/security/limits.d/60-saltern.conf",
         "systemd": "/etc/systemd/system.conf.d/60-saltern.conf",
@@ -39,6 +41,7 @@ TABLE: dict[str, dict[str, Any]] = {
             "service": "chrony",
             "conf": "/etc/chrony/chrony.conf",
             "drift_file": "/var/lib/chrony/chrony.drift",
+            "rivals": _COMMON["rivals"],
             "key_file": "/etc/chrony/chrony.keys",
         },
         "limits": _COMMON["limits"],
@@ -49,7 +52,11 @@ TABLE: dict[str, dict[str, Any]] = {
             "conf": "/etc/mysql/mariadb.conf.d/60-saltern.cnf",
             "client": "mariadb",
         },
-        "nginx": {"package": "nginx-light", "service": "nginx", "default_site": "/etc/nginx/sites-enabled/default"},
+        "nginx": {
+            "package": "nginx-light",
+            "service": "nginx",
+            "default_site": "/etc/nginx/sites-enabled/default",
+        },
         "logrotate": {"package": "logrotate"},
         # What a Slurm tree's programs and plugins link beside itself, by the feature that brings it.
         "slurm_runtime": [
@@ -109,6 +116,7 @@ TABLE: dict[str, dict[str, Any]] = {
             "service": "chronyd",
             "conf": "/etc/chrony.conf",
             "drift_file": "/var/lib/chrony/drift",
+            "rivals": _COMMON["rivals"],
             "key_file": "/etc/chrony.keys",
         },
         "limits": _COMMON["limits"],
@@ -173,26 +181,40 @@ _RENAMED = {
     "libreadline8t64": "libreadline8",
 }
 _BEFORE_TIME_T = {("Debian", "12"), ("Ubuntu", "22.04")}
-_OTHERS = {("Debian", "12"): {"libjwt2": "libjwt0"}, ("Ubuntu", "22.04"): {"libjwt2": "libjwt0", "libbpf1": "libbpf0"}}
+_OTHERS = {
+    ("Debian", "12"): {"libjwt2": "libjwt0"},
+    ("Ubuntu", "22.04"): {"libjwt2": "libjwt0", "libbpf1": "libbpf0"},
+}
 
 
 class UnknownPlatform(LookupError):
     """An operating system that Saltern does not know."""
 
 
+def supported() -> str:
+    """The systems that Saltern knows, for a message."""
+    return "; ".join(f"{name} {', '.join(releases)}" for name, (_, releases) in SUPPORTED.items())
+
+
+def is_supported(os: str, release: str) -> bool:
+    """Whether Saltern knows a system."""
+    return release in SUPPORTED.get(os, ("", ()))[1]
+
+
 def release_of(grains: Mapping[str, Any]) -> str:
     """The release as the plan spells it: Ubuntu's year and month, the others' major number."""
-    return str(grains["osrelease"] if grains["os"] == "Ubuntu" else grains["osmajorrelease"])
+    if grains["os"] == "Ubuntu":
+        return str(grains["osrelease"])
+    return str(grains.get("osmajorrelease", grains.get("osrelease", "")))
 
 
-def of(grains: Mapping[str, Any]) -> dict[str, Any]:
-    """The table's row for a host, by its grains. Raises UnknownPlatform."""
-    os, family, release = grains["os"], grains["os_family"], release_of(grains)
-    known_family, releases = SUPPORTED.get(os, ("", ()))
-    if family != known_family or release not in releases:
-        known = "; ".join(f"{name} {', '.join(rows)}" for name, (_, rows) in SUPPORTED.items())
-        raise UnknownPlatform(f"Found the operating system {os} {release}; expected one of: {known}.")
-    row = TABLE[family]
+def of(os: str, release: str) -> dict[str, Any]:
+    """The table's row for a system. Raises UnknownPlatform, with what is known."""
+    if not is_supported(os, release):
+        raise UnknownPlatform(
+            f"Found the operating system {os} {release}; expected one of: {supported()}."
+        )
+    row = TABLE[SUPPORTED[os][0]]
     renamed = dict(_OTHERS.get((os, release), {}))
     if (os, release) in _BEFORE_TIME_T:
         renamed.update(_RENAMED)

@@ -77,15 +77,19 @@ def _foundation(plan: Plan, host: Host) -> dict[str, Any]:
 
 
 def _time(plan: Plan, host: Host) -> dict[str, Any]:
-    """Whom this host asks for the time, and whom it answers."""
+    """Whom this host asks for the time, and whom it answers.
+
+    Time hosts also ask each other, so that they stay in step when nothing above them answers. They answer the plan's
+    networks; all, if DNS has the addresses.
+    """
     time = plan.data["foundation"]["time"]
     serves = host.name in time["serve"]
-    networks = {
-        f"{other.address.rpartition('.')[0]}.0/24" for other in plan.hosts.values() if serves and other.address
-    }
+    others = [name for name in time["serve"] if name != host.name]
+    addresses = [other.address for other in plan.hosts.values()] if serves else []
+    networks = {f"{address.rpartition('.')[0]}.0/24" if address else "all" for address in addresses}
     return {
         "serves": serves,
-        "sources": time["servers"] if serves or not time["serve"] else time["serve"],
+        "sources": [*time["servers"], *others] if serves or not others else others,
         "networks": sorted(networks),
     }
 

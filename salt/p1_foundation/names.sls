@@ -1,4 +1,5 @@
-# Every host finds every other by name: a marked block in /etc/hosts, unless the site's DNS knows them.
+# Every host finds every other by name: a marked block at the head of /etc/hosts, or the site's DNS. The gate looks the
+# names up either way. No host is renamed: the gate of phase 0 refuses one whose name is not the plan's.
 include:
   - p0_plan
 
@@ -8,4 +9,14 @@ include:
     - name: /etc/hosts
     - require:
       - sls: p0_plan
+
+"names: file":
+  file.managed:
+    - name: /etc/hosts
+    - replace: False
+    - user: root
+    - group: root
+    - mode: '0644'
+    - require:
+      - saltern: "names: hosts of the plan"
 {%- endif %}
