@@ -140,7 +140,7 @@ def _source_steps(
     return [
         Step(f"{source}-unpack", ["mkdir", top], work),
         Step(f"{source}-unpack", ["tar", "-xf", archive, "-C", top, "--strip-components=1", "--no-same-owner"], work),
-        Step(f"{source}-configure", ["./configure", *flags[source], run_path], folder),
+        Step(f"{source}-configure", [f"{folder}/configure", *flags[source], run_path], folder),
         Step(f"{source}-make", ["make", f"-j{jobs}"], folder),
         Step(f"{source}-install", ["make", f"-j{jobs}", "install"], folder),
     ]
