@@ -1,6 +1,7 @@
 """`make cluster`: the lab up, a production site's own command, real jobs at the end."""
 
 import contextlib
+import json
 import queue
 import subprocess
 import tempfile
@@ -34,7 +35,7 @@ def cluster(name: str, topology_name: str | None, wanted_subnet: str | None, say
     with _timed(times, "push_s"):
         master.push(say)
         _fetch_sources(master, say)
-        _wait_idle(master, say)
+        _wait_idle(lab, master, say)
     mpi = jobs.MpiBuild(lab, master)
     with _timed(times, "highstate_s"):
         say("salt '*' state.highstate")
@@ -72,16 +73,26 @@ def _fetch_sources(master: Master, say: Say) -> None:
     sources.ensure(answer, say)
 
 
-def _wait_idle(master: Master, say: Say) -> None:
-    """Wait for an earlier run that was cut here but works on there: Salt refuses a second."""
+def _wait_idle(lab: Lab, master: Master, say: Say) -> None:
+    """End what an earlier `make cluster`, cut here, still does there; wait for what others started.
+
+    Salt refuses a second state run on a host.
+    """
+    ours = _read_jid(lab)
     deadline = time.monotonic() + BUSY_S
     told = False
     while True:
         command = ["salt", "--out=json", "--static", "*", "saltutil.is_running", "state.*"]
         answers = json_documents(master.run(command, "Asking what runs"))
-        busy = sorted(name for name, running in answers.items() if running)
+        running = {name: jobs_ for name, jobs_ in answers.items() if jobs_}
+        busy = sorted(running)
         if not busy:
             return
+        if ours and any(job.get("jid") == ours for jobs_ in running.values() for job in jobs_):
+            say(f"ending the earlier run that was cut and still works on {', '.join(busy)}")
+            command = ["salt", "--out=json", "*", "saltutil.term_job", ours]
+            master.run(command, "Ending the earlier run")
+            ours = None
         if not told:
             say(f"an earlier run still works on {', '.join(busy)}: waiting for its end")
             told = True
@@ -107,6 +118,7 @@ def highstate(lab: Lab, master: Master, tick: Callable[[], None]) -> dict[str, H
         try:
             while salt.poll() is None:
                 _drain(lines, progress)
+                _note_jid(lab, progress)
                 view.update()
                 tick()
                 time.sleep(0.2)
@@ -122,6 +134,20 @@ def highstate(lab: Lab, master: Master, tick: Callable[[], None]) -> dict[str, H
             f"salt '*' state.highstate gave no answer: {errors.strip() or 'it said nothing'}"
         )
     return {name: result_of(answers.get(name)) for name in sorted({*names, *answers})}
+
+
+def _note_jid(lab: Lab, progress: Progress) -> None:
+    """Remember the running job, so that the next run knows it as its own."""
+    if progress.jid and progress.jid != _read_jid(lab):
+        write_json(lab.folder / "highstate.json", {"jid": progress.jid})
+
+
+def _read_jid(lab: Lab) -> str | None:
+    try:
+        jid: str = json.loads((lab.folder / "highstate.json").read_text(encoding="utf-8"))["jid"]
+    except (FileNotFoundError, json.JSONDecodeError, KeyError):
+        return None
+    return jid
 
 
 def _drain(lines: "queue.Queue[str]", progress: Progress) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PROGRESS = re.compile(r"salt/job/(?P<jid>[0-9]+)/prog/(?P<host>[^/]+)/[0-9]+")
+NEW = re.compile(r"salt/job/(?P<jid>[0-9]+)/new")
 RETURN = re.compile(r"salt/job/(?P<jid>[0-9]+)/ret/(?P<host>[^/]+)")
 BUILD = "saltern/build/progress"
 
@@ -48,11 +49,17 @@ class Progress:
     def __init__(self, hosts: list[str]) -> None:
         self.hosts = {name: HostProgress() for name in hosts}
         self.jid: str | None = None
+        self.failures: list[str] = []
+        """What failed since these were last looked at, in words."""
 
     def feed(self, tag: str, data: dict[str, Any]) -> str | None:
         """Take one event in; returns the host that it was about."""
         if tag == BUILD:
             return self._build(data)
+        match = NEW.fullmatch(tag)
+        if match and data.get("fun") == "state.highstate":
+            self.jid = self.jid or match["jid"]
+            return None
         match = PROGRESS.fullmatch(tag)
         if match:
             return self._state(match["host"], data.get("data") or {})
@@ -74,7 +81,10 @@ class Progress:
         host.note = ""
         host.seconds[host.phase] = host.seconds.get(host.phase, 0.0) + seconds_of(result)
         host.changed += bool(result.get("changes"))
-        host.failed += result.get("result") is False
+        if result.get("result") is False:
+            host.failed += 1
+            if result.get("__state_ran__") is not False:
+                self.failures.append(f"{name}: {failure(result)}")
         return name
 
     def _build(self, data: dict[str, Any]) -> str | None:
@@ -85,6 +95,11 @@ class Progress:
         text = inner.get("text") or inner.get("step") or inner.get("message") or ""
         self.hosts[name].note = f"building: {text}"
         return str(name)
+
+
+def failure(state: dict[str, Any]) -> str:
+    """A failed state in words."""
+    return f"{state.get('__id__')} ({state.get('__sls__')}): {state.get('comment')}"
 
 
 def seconds_of(state: dict[str, Any]) -> float:
@@ -139,9 +154,7 @@ def result_of(answer: Any) -> HostResult:
             if state.get("__state_ran__") is False:
                 result.waiting += 1
             else:
-                result.problems.append(
-                    f"{state.get('__id__')} ({state.get('__sls__')}): {state.get('comment')}"
-                )
+                result.problems.append(failure(state))
     if result.waiting and not result.problems:
         result.problems = [f"{result.waiting} states were not run: what they need failed"]
     return result

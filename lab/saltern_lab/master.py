@@ -108,8 +108,8 @@ class Master:
         """Do `salt-pip install -r etc/requirements-master.txt`, from the lab's mirror."""
         want = roots.wanted()
         ours = roots.machine(want["suite"], want["components"])
-        base = Path(self.lab.host(self.host).layers[-1])
-        folder = roots.wheels("master", roots.repository_requirements(), ours, base, want, say)
+        lower = [Path(layer) for layer in self.lab.host(self.host).layers]
+        folder = roots.wheels("master", roots.repository_requirements(), ours, lower, want, say)
         self.run(
             [
                 "salt-pip", "install", "--quiet", "--root-user-action=ignore", "--no-index",

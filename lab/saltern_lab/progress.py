@@ -53,7 +53,10 @@ class View:
             self.live.stop()
 
     def update(self) -> None:
-        """Show the present state."""
+        """Show the present state, and at once what failed."""
+        for text in self.progress.failures:
+            self.console.print(f"failed  {text}", style="red", markup=False, soft_wrap=True)
+        self.progress.failures.clear()
         if self.live:
             self.live.update(self._table())
             return
@@ -83,7 +86,7 @@ class View:
         phases = phase_names(host.seconds for host in self.progress.hosts.values())
         for phase in phases:
             table.add_column(phase, justify="right")
-        table.add_column("now", min_width=30, overflow="ellipsis", no_wrap=True)
+        table.add_column("done so far", min_width=30, overflow="ellipsis", no_wrap=True)
         for name, host in self.progress.hosts.items():
             cells = [
                 clock(host.seconds[phase]) if phase in host.seconds else "" for phase in phases

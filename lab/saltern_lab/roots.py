@@ -165,7 +165,7 @@ def _finish_base(root: Path, ours: Machine, sources: str) -> None:
 
 
 def _salt(want: dict[str, Any], ours: Machine, base: Path, say: Callable[[str], None]) -> Path:
-    kept_wheels = wheels("salt", [f"salt=={want['salt']}", "pip"], ours, base, want, say)
+    kept_wheels = wheels("salt", [f"salt=={want['salt']}", "pip"], ours, [base], want, say)
     units = {p.name: p.read_text(encoding="utf-8") for p in (LAB_DIR / "root").glob("*.service")}
     name = f"salt-{key(base.name, kept_wheels.name, units, SALT_PROGRAMS)}"
     with _made(name) as (kept, new):
@@ -191,12 +191,16 @@ def wheels(
     name: str,
     requirements: Sequence[str],
     ours: Machine,
-    base: Path,
+    lower: Sequence[Path],
     want: dict[str, Any],
     say: Callable[[str], None],
 ) -> Path:
-    """A folder of wheels with everything that the requirements need, built if not in the cache."""
-    packages = want["wheel_builder"]
+    """A folder of wheels with everything that the requirements need, built if not in the cache.
+
+    The lower layers are those of the throw-away root: with Salt's, its pip is there already and no
+    compiler is installed, which the master's libraries do not need.
+    """
+    packages = [] if len(lower) > 1 else want["wheel_builder"]
     folder = f"{name}-{key(list(requirements), want['suite'], packages)}"
     with _made(folder, "wheels") as (kept, new):
         if new is None:
@@ -204,12 +208,12 @@ def wheels(
         say(f"building wheels for {name} (once)")
         script = (
             "set -e; export DEBIAN_FRONTEND=noninteractive; "
-            f"{apt_install(ours, ' '.join(packages))}; "
-            f"pip wheel -q --cache-dir /pip-cache -w /wheels {' '.join(requirements)}"
+            f"{apt_install(ours, ' '.join(packages)) if packages else 'true'}; "
+            f"$(command -v salt-pip || command -v pip) wheel -q --cache-dir /pip-cache -w /wheels {' '.join(requirements)}"
         )
         pip_cache = cache_dir() / "pip"
         pip_cache.mkdir(parents=True, exist_ok=True)
-        with throw_away([base]) as root:
+        with throw_away(lower) as root:
             real_sources(root, ours)
             texts = [path.read_text(encoding="utf-8") for path in PIP_CONF if path.is_file()]
             (root / "etc/pip.conf").write_text(pip_configuration(texts), encoding="utf-8")

@@ -93,3 +93,19 @@ def test_refused_and_missing_hosts_are_problems():
     assert events.result_of("Minion did not return").problems == ["Minion did not return"]
     assert events.result_of(None).problems == ["it did not answer"]
     assert events.result_of({"0": state("a: b")}).problems == []
+
+
+def test_failure_is_told_once_and_what_only_waits_is_not():
+    progress = fed(
+        event("node01", state("munge: key", result=False, comment="no secret")),
+        event("node01", state("munge: service", result=False, __state_ran__=False), 1),
+    )
+    assert progress.failures == ["node01: munge: key (p1_foundation.munge): no secret"]
+    assert progress.hosts["node01"].failed == 2
+
+
+def test_own_job_is_the_first_highstate():
+    new = "salt/job/20261201101531416219/new\t" + json.dumps({"fun": "state.highstate"})
+    other = "salt/job/20261201101531416220/new\t" + json.dumps({"fun": "test.ping"})
+    assert fed(other).jid is None
+    assert fed(other, new).jid == "20261201101531416219"
