@@ -123,8 +123,11 @@ def configure_flags(wanted: Spec, prefix: str) -> dict[str, list[str]]:
 
 def steps(wanted: Spec, archives: Mapping[str, str], prefix: str, work: str, jobs: int) -> list[Step]:
     """The programs of a build in their order; each source against the ones before it."""
-    flags = configure_flags(wanted, prefix)
-    listed = [step for source in ORDER for step in _source_steps(wanted, source, archives[source], flags, work, jobs)]
+    listed = [
+        step
+        for source in ORDER
+        for step in _source_steps(wanted, source, archives[source], prefix, work, jobs)
+    ]
     folder = _folder(wanted, "slurm", work)
     if "pam" in wanted["features"]:
         listed.append(Step("slurm-pam", ["make", "-C", "contribs/pam_slurm_adopt", "install"], folder))
@@ -132,15 +135,17 @@ def steps(wanted: Spec, archives: Mapping[str, str], prefix: str, work: str, job
 
 
 def _source_steps(
-    wanted: Spec, source: str, archive: str, flags: Mapping[str, list[str]], work: str, jobs: int
+    wanted: Spec, source: str, archive: str, prefix: str, work: str, jobs: int
 ) -> list[Step]:
+    flags = configure_flags(wanted, prefix)[source]
     folder = _folder(wanted, source, work)
     top = posixpath.join(work, source)
-    run_path = f"LDFLAGS=-Wl,-rpath,{flags[source][0].removeprefix('--prefix=')}/lib"
+    run_path = f"LDFLAGS=-Wl,-rpath,{prefix}/lib"
     return [
-        Step(f"{source}-unpack", ["mkdir", top], work),
+        # Slurm's configure takes a folder for PAM modules only if it is there.
+        Step(f"{source}-unpack", ["mkdir", "-p", top, f"{prefix}/lib/security"], work),
         Step(f"{source}-unpack", ["tar", "-xf", archive, "-C", top, "--strip-components=1", "--no-same-owner"], work),
-        Step(f"{source}-configure", [f"{folder}/configure", *flags[source], run_path], folder),
+        Step(f"{source}-configure", [f"{folder}/configure", *flags, run_path], folder),
         Step(f"{source}-make", ["make", f"-j{jobs}"], folder),
         Step(f"{source}-install", ["make", f"-j{jobs}", "install"], folder),
     ]
