@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from typing import NoReturn
 
 from saltern_lab import (
     cache,
@@ -176,13 +177,18 @@ def _exec(arguments: argparse.Namespace) -> int:
     if not arguments.command:
         raise LabError("exec needs a command: lab/lab exec HOST -- CMD …")
     words = hosts.enter(_lab(arguments), arguments.host, arguments.command, arguments.user)
-    sys.stdout.flush()
-    os.execvp(words[0], words)
+    _become(words)
 
 
 def _shell(arguments: argparse.Namespace) -> int:
     words = hosts.enter(_lab(arguments), arguments.host, ["bash", "-l"], arguments.user)
-    os.execvp(words[0], words)
+    _become(words)
+
+
+def _become(words: list[str]) -> NoReturn:
+    """Go on as another program, with its streams and exit status."""
+    sys.stdout.flush()
+    os.execvp(words[0], words)  # noqa: S606
 
 
 def _power_off(arguments: argparse.Namespace) -> int:
@@ -249,4 +255,4 @@ def _logs(arguments: argparse.Namespace) -> int:
     if arguments.unit:
         command.append(f"--unit={arguments.unit}")
     words = hosts.enter(lab, arguments.host, command)
-    os.execvp(words[0], words)
+    _become(words)

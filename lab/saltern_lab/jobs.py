@@ -131,7 +131,7 @@ def run_all(lab: Lab, plan: Topology, mpi: MpiBuild, say: Say) -> list[tuple[str
     outputs = [_job(lab, plan, "srun -N2 hostname")]
     if mpi.thread is None or mpi.thread.is_alive():
         say("waiting for the MPI job's compilation")
-    folder = "/var/tmp/saltern-lab"
+    folder = "/usr/local/lib/saltern-lab"
     _copy(lab, plan.login, mpi.result(), f"{folder}/mpi_hello")
     outputs.append(
         _job(

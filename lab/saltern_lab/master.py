@@ -109,7 +109,7 @@ class Master:
         want = roots.wanted()
         ours = roots.machine(want["suite"], want["components"])
         lower = [Path(layer) for layer in self.lab.host(self.host).layers]
-        folder = roots.wheels("master", roots.repository_requirements(), ours, lower, want, say)
+        folder = roots.wheels("master", roots.repository_requirements(), ours, lower, say)
         self.run(
             [
                 "salt-pip", "install", "--quiet", "--root-user-action=ignore", "--no-index",

@@ -165,7 +165,7 @@ def _finish_base(root: Path, ours: Machine, sources: str) -> None:
 
 
 def _salt(want: dict[str, Any], ours: Machine, base: Path, say: Callable[[str], None]) -> Path:
-    kept_wheels = wheels("salt", [f"salt=={want['salt']}", "pip"], ours, [base], want, say)
+    kept_wheels = wheels("salt", [f"salt=={want['salt']}", "pip"], ours, [base], say)
     units = {p.name: p.read_text(encoding="utf-8") for p in (LAB_DIR / "root").glob("*.service")}
     name = f"salt-{key(base.name, kept_wheels.name, units, SALT_PROGRAMS)}"
     with _made(name) as (kept, new):
@@ -192,7 +192,6 @@ def wheels(
     requirements: Sequence[str],
     ours: Machine,
     lower: Sequence[Path],
-    want: dict[str, Any],
     say: Callable[[str], None],
 ) -> Path:
     """A folder of wheels with everything that the requirements need, built if not in the cache.
@@ -200,6 +199,7 @@ def wheels(
     The lower layers are those of the throw-away root: with Salt's, its pip is there already and no
     compiler is installed, which the master's libraries do not need.
     """
+    want = wanted()
     packages = [] if len(lower) > 1 else want["wheel_builder"]
     folder = f"{name}-{key(list(requirements), want['suite'], packages)}"
     with _made(folder, "wheels") as (kept, new):
@@ -209,7 +209,8 @@ def wheels(
         script = (
             "set -e; export DEBIAN_FRONTEND=noninteractive; "
             f"{apt_install(ours, ' '.join(packages)) if packages else 'true'}; "
-            f"$(command -v salt-pip || command -v pip) wheel -q --cache-dir /pip-cache -w /wheels {' '.join(requirements)}"
+            "pip=$(command -v salt-pip || command -v pip); "
+            f"$pip wheel -q --cache-dir /pip-cache -w /wheels {' '.join(requirements)}"
         )
         pip_cache = cache_dir() / "pip"
         pip_cache.mkdir(parents=True, exist_ok=True)
@@ -257,7 +258,7 @@ def pip_configuration(texts: Sequence[str]) -> str:
 def _made(name: str, kind: str = "roots") -> Iterator[tuple[Path, Path | None]]:
     """The kept folder, and a new one to fill if it is not there, moved in place when whole."""
     kept = cache_dir() / kind / name
-    with locked(cache_dir(), f"{kind}-{name.split('-')[0]}"):
+    with locked(cache_dir(), f"{kind}-{name.partition('-')[0]}"):
         if kept.is_dir():
             os.utime(kept)
             yield kept, None

@@ -44,5 +44,5 @@ def test_all_problems_are_told_at_once():
 
 
 def test_unknown_topology_names_the_known_ones():
-    with pytest.raises(LabError, match="the ones in lab/topologies are: .*first"):
+    with pytest.raises(LabError, match=r"the ones in lab/topologies are: .*first"):
         topology.load("nothing")
