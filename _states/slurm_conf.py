@@ -1,0 +1,38 @@
+"""Slurm's configuration files on a controller: checked as a whole, then put in place one by one."""
+
+import os
+
+from salt.exceptions import CommandExecutionError
+
+__virtualname__ = "slurm_conf"
+
+
+def __virtual__():
+    return __virtualname__
+
+
+def managed(name):
+    """slurm.conf, cgroup.conf and gres.conf as the plan wants them; refused as a whole if Slurm would refuse one.
+
+    name: str, the folder, /etc/slurm
+    """
+    ret = {"name": name, "result": True, "changes": {}, "comment": f"{name} is as the plan says."}
+    try:
+        __salt__["slurm_conf.require_sound"]()
+        wanted = __salt__["slurm_conf.files"]()
+    except CommandExecutionError as error:
+        return {**ret, "result": False, "comment": str(error)}
+    for file, text in wanted.items():
+        one = __states__["file.managed"](
+            name=os.path.join(name, file), contents=text, user="root", group="root", mode="0644"
+        )
+        if one["result"] is False:
+            return {**ret, "result": False, "comment": one["comment"]}
+        if one["changes"]:
+            ret["changes"][file] = one["changes"]
+    if not ret["changes"]:
+        return ret
+    names = ", ".join(ret["changes"])
+    if __opts__["test"]:
+        return {**ret, "result": None, "comment": f"{names} would be written."}
+    return {**ret, "comment": f"{names} written."}

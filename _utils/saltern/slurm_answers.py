@@ -1,0 +1,114 @@
+"""What Slurm's programs answer, as data. Every parser here takes text that a real Slurm printed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+
+class Unreadable(ValueError):
+    """A program printed something else than expected."""
+
+
+def document(text: str) -> Any:
+    """The JSON that a program printed; some print warnings before it."""
+    start = text.find("{")
+    try:
+        return json.loads(text[start:]) if start >= 0 else _raise(text)
+    except json.JSONDecodeError:
+        return _raise(text)
+
+
+def _raise(text: str) -> Any:
+    raise Unreadable(f"expected JSON, found {text.strip()[:200]!r}")
+
+
+def config(text: str) -> dict[str, str]:
+    """`scontrol show config` as a dictionary; the sections below the first blank line have keys of their own."""
+    found = {}
+    for line in text.splitlines():
+        key, separator, value = line.partition("=")
+        if separator and key.strip():
+            found.setdefault(key.strip(), value.strip())
+    return found
+
+
+# A node's state is one base and any flags (slurm/slurm.h, enum node_states), in any order.
+BASES = frozenset({"UNKNOWN", "DOWN", "IDLE", "ALLOCATED", "ERROR", "MIXED", "FUTURE"})
+USABLE = frozenset({"IDLE", "ALLOCATED", "MIXED"})
+
+
+def node(text: str) -> dict[str, Any]:
+    """One node of `scontrol show node NAME --json`: base, flags, reason, real_memory in MiB, registered."""
+    nodes = document(text).get("nodes") or []
+    if not nodes:
+        return {}
+    found = nodes[0]
+    base, flags = state(found["state"])
+    return {
+        "name": found["name"],
+        "base": base,
+        "flags": flags,
+        "reason": found.get("reason") or "",
+        "real_memory": found.get("real_memory", 0),
+        "version": found.get("version") or "",
+        "registered": number(found.get("slurmd_start_time", 0)) > 0,
+    }
+
+
+def state(words: str | Sequence[str]) -> tuple[str, list[str]]:
+    """(base, flags) of a node state: a list of words, or one text such as ``IDLE+DRAIN`` or ``down*``."""
+    listed = words.replace("*", "+NOT_RESPONDING").split("+") if isinstance(words, str) else list(words)
+    upper = [word.strip().upper() for word in listed if word.strip()]
+    base = next((word for word in upper if word in BASES), "UNKNOWN")
+    return base, [word for word in upper if word != base]
+
+
+def number(value: Any) -> int:
+    """A number in Slurm's JSON: plain, or ``{"set": true, "infinite": false, "number": 5}``."""
+    if isinstance(value, Mapping):
+        return int(value.get("number", 0)) if value.get("set") and not value.get("infinite") else 0
+    return int(value)
+
+
+def pings(text: str) -> dict[str, bool]:
+    """Who answers, by host name, from `scontrol ping --json`."""
+    return {
+        ping["hostname"]: bool(ping.get("responding", ping.get("pinged") == "UP")) for ping in document(text)["pings"]
+    }
+
+
+def hardware(text: str) -> dict[str, str]:
+    """The first line of `slurmd -C` as a dictionary: NodeName, CPUs, RealMemory …"""
+    return dict(re.findall(r"(\w+)=(\S+)", text.split("\n", 1)[0]))
+
+
+def properties(text: str) -> dict[str, str]:
+    """`systemctl show` as a dictionary."""
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+def reasons(log: str, limit: int = 5) -> list[str]:
+    """The last errors of a daemon's log or journal, without its time stamps."""
+    found = [
+        re.sub(r"^.*?\b(fatal|error): ", r"\1: ", line).strip()
+        for line in log.splitlines()
+        if re.search(r"\b(fatal|error): ", line)
+    ]
+    return list(dict.fromkeys(found))[-limit:]
+
+
+_STAMP = re.compile(r"^\[([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(?:[+-][0-9]{2}:?[0-9]{2}|Z)?)\]")
+
+
+def since(log: str, moment: float) -> str:
+    """The lines of a log in LogTimeFormat=rfc5424_ms that were written after a moment (seconds since the epoch)."""
+    kept = []
+    for line in log.splitlines():
+        match = _STAMP.match(line)
+        if match and datetime.fromisoformat(match[1].replace("Z", "+00:00")).timestamp() >= moment - 1:
+            kept.append(line)
+    return "\n".join(kept)

@@ -1,0 +1,96 @@
+"""What a change of Slurm's files asks for: nothing, a reconfigure, a restart of the controller, or a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+
+from saltern.problem import Problem
+
+
+class Action(IntEnum):
+    """What applies a change; of several, the greatest."""
+
+    NOTHING = 0
+    RECONFIGURE = 1
+    RESTART = 2
+
+
+# scontrol(1), reconfigure, since 23.11: new processes take over from the old ones if they start well, and jobs live on.
+# It cannot change listening ports or authentication. Every other key needs no more than a reconfigure.
+_RESTARTS = frozenset(
+    {"slurmctldport", "slurmctldhost", "slurmctldpidfile", "authalttypes", "authaltparameters", "authinfo"}
+)
+# Under a running cluster these lose the jobs' records (slurm.conf(5)), or need every daemon stopped and no job left.
+_REFUSED = {
+    "authtype": "drain the cluster and stop every daemon first",
+    "credtype": "drain the cluster and stop every daemon first",
+    "switchtype": "jobs' records would be lost: drain the cluster and stop slurmctld first",
+    "slurmuser": "the state files belong to the old user: stop slurmctld and give them to the new one first",
+    "statesavelocation": "slurmctld would start without its jobs: stop it and copy the folder first",
+}
+
+Files = Mapping[str, str]
+
+
+def changed(before: Files, after: Files) -> list[str]:
+    """What differs, in words, one line for each key or entity."""
+    return [text for _, text in _changes(before, after)]
+
+
+def action(before: Files, after: Files) -> Action:
+    """The least that applies these changes. before: empty when it is not known, which asks for a reconfigure."""
+    if not before:
+        return Action.RECONFIGURE
+    keys = {key for key, _ in _changes(before, after)}
+    if keys & _RESTARTS:
+        return Action.RESTART
+    return Action.RECONFIGURE if keys else Action.NOTHING
+
+
+def refused(before: Files, after: Files) -> list[Problem]:
+    """Changes that may not be made under a running controller."""
+    return [
+        Problem("slurm.conf", text, "no change of this key while slurmctld runs", _REFUSED[key])
+        for key, text in (_changes(before, after) if before else ())
+        if key in _REFUSED
+    ]
+
+
+def _changes(before: Files, after: Files) -> Iterator[tuple[str, str]]:
+    """(lower-case key or entity, words) for each difference; comments and the order of lines mean nothing."""
+    for name in sorted(before.keys() | after.keys()):
+        old, new = entries(before.get(name, "")), entries(after.get(name, ""))
+        for key in sorted(old.keys() | new.keys()):
+            if old.get(key) != new.get(key):
+                yield key.split("=")[0], f"{name}: {_words(key, old.get(key), new.get(key))}"
+
+
+def _words(key: str, old: str | None, new: str | None) -> str:
+    if old is None:
+        return f"+ {new}"
+    if new is None:
+        return f"- {old}"
+    return f"{old} -> {new.split('=', 1)[1] if '=' not in key else new}"
+
+
+_ENTITIES = ("nodename", "partitionname")
+
+
+def entries(text: str) -> dict[str, str]:
+    """The lines of a file by key; nodes, partitions and controllers by key and name, because their keys repeat."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#"):
+            continue
+        first = stripped.split(" ", 1)[0]
+        key, _, value = first.partition("=")
+        lower = key.lower()
+        if lower in _ENTITIES:
+            found[f"{lower}={value}"] = stripped
+        elif lower == "slurmctldhost" and lower in found:
+            found[lower] += f" {value}"
+        else:
+            found[lower] = stripped
+    return found

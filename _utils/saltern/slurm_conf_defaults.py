@@ -1,0 +1,117 @@
+"""Saltern's own values of Slurm's keys. The plan's `parameters` win over them; a key that is not here is Slurm's default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from saltern.gates import real_memory_mb
+
+View = Mapping[str, Any]
+
+CONF_DIR = "/etc/slurm"
+JWT_KEY = f"{CONF_DIR}/jwt_hs256.key"
+DATABASE = "slurm_acct_db"
+DATABASE_USER = "slurm"
+
+# Keys made from other parts of the plan: where a refusal of them points.
+_ORIGINS = {
+    "ClusterName": "cluster:name",
+    "SlurmctldPort": "slurm:ports:slurmctld",
+    "SlurmdPort": "slurm:ports:slurmd",
+    "DbdPort": "slurm:ports:slurmdbd",
+    "AccountingStoragePort": "slurm:ports:slurmdbd",
+    "AccountingStorageHost": "hosts (the role database)",
+    "DbdHost": "hosts (the role database)",
+    "StateSaveLocation": "slurm:state_dir",
+    "SlurmdSpoolDir": "slurm:spool_dir",
+    "SlurmctldLogFile": "slurm:log_dir",
+    "SlurmdLogFile": "slurm:log_dir",
+    "LogFile": "slurm:log_dir",
+    "GresTypes": "node_types:*:gpus",
+    "DefMemPerCPU": "node_types",
+}
+
+
+def origin_of(key: str) -> str:
+    """The key path of the plan behind one of Saltern's own values."""
+    return _ORIGINS.get(key, f"slurm:parameters:{key}")
+
+
+def slurm(view: View, given: Mapping[str, Any]) -> dict[str, Any]:
+    """slurm.conf without nodes and partitions. given: the plan's own parameters, on which some defaults depend."""
+    conf = view["slurm"]
+    tracks_by_cgroup = _given(given, "ProctrackType", "proctrack/cgroup") == "proctrack/cgroup"
+    kinds = [conf["node_types"][node["node_type"]] for node in conf["nodes"]]
+    gpus = any(kind.get("gpus") for kind in kinds)
+    return {
+        "ClusterName": view["cluster"]["name"],
+        "SlurmctldPort": conf["ports"]["slurmctld"],
+        "SlurmdPort": conf["ports"]["slurmd"],
+        "SlurmUser": "slurm",
+        "StateSaveLocation": conf["state_dir"],
+        "SlurmdSpoolDir": conf["spool_dir"],
+        "SlurmctldPidFile": "/run/slurmctld/slurmctld.pid",
+        "SlurmdPidFile": "/run/slurm/slurmd.pid",
+        "SlurmctldLogFile": f"{conf['log_dir']}/slurmctld.log",
+        "SlurmdLogFile": f"{conf['log_dir']}/slurmd.log",
+        "LogTimeFormat": "rfc5424_ms",
+        "AuthType": "auth/munge",
+        **_tokens(view),
+        "AccountingStorageType": "accounting_storage/slurmdbd",
+        "AccountingStorageHost": view["peers"]["database"][0]["name"],
+        "AccountingStoragePort": conf["ports"]["slurmdbd"],
+        "AccountingStorageTRES": ["gres/gpu"] if gpus else [],
+        "SlurmctldParameters": ["enable_configless"],
+        # Memory is a consumable: without it, two jobs can each take all of a node's memory.
+        "SelectType": "select/cons_tres",
+        "SelectTypeParameters": "CR_Core_Memory",
+        "DefMemPerCPU": min((real_memory_mb(kind) // kind["cpus"] for kind in kinds), default=[]),
+        "ProctrackType": "proctrack/cgroup",
+        "TaskPlugin": ["task/cgroup", "task/affinity"],
+        "JobAcctGatherType": "jobacct_gather/cgroup",
+        # Contain needs proctrack/cgroup (slurm.conf(5), PrologFlags).
+        "PrologFlags": ["Contain"] if tracks_by_cgroup else [],
+        # A node that was only silent comes back by itself; one that a person set down does not.
+        "ReturnToService": 1,
+        "MpiDefault": "pmix" if "pmix" in view["build"]["features"] else "none",
+        # The login node's memlock must not follow a job: RDMA needs the compute node's own.
+        "PropagateResourceLimitsExcept": "MEMLOCK",
+        "GresTypes": ["gpu"] if gpus else [],
+    }
+
+
+def cgroup(given: Mapping[str, Any]) -> dict[str, Any]:
+    """cgroup.conf: enforcement is the default, unless the plan switches the plugin off."""
+    if _given(given, "CgroupPlugin", "autodetect") == "disabled":
+        return {}
+    return {"CgroupPlugin": "autodetect", "ConstrainCores": True, "ConstrainDevices": True, "ConstrainRAMSpace": True}
+
+
+def slurmdbd(view: View) -> dict[str, Any]:
+    """slurmdbd.conf. No Purge key: Slurm then keeps everything."""
+    return {
+        "AuthType": "auth/munge",
+        **_tokens(view),
+        "DbdHost": view["host"]["name"],
+        "DbdPort": view["slurm"]["ports"]["slurmdbd"],
+        "SlurmUser": "slurm",
+        "LogFile": f"{view['slurm']['log_dir']}/slurmdbd.log",
+        "LogTimeFormat": "rfc5424_ms",
+        "PidFile": "/run/slurmdbd/slurmdbd.pid",
+        "StorageType": "accounting_storage/mysql",
+        "StorageHost": "localhost",
+        "StorageLoc": DATABASE,
+        "StorageUser": DATABASE_USER,
+        "StoragePass": "<secret:slurmdbd_password>",
+    }
+
+
+def _tokens(view: View) -> dict[str, Any]:
+    if "jwt" not in view["build"]["features"]:
+        return {}
+    return {"AuthAltTypes": "auth/jwt", "AuthAltParameters": f"jwt_key={JWT_KEY}"}
+
+
+def _given(given: Mapping[str, Any], key: str, default: str) -> str:
+    return next((str(value) for name, value in given.items() if name.lower() == key.lower()), default).lower()

@@ -1,0 +1,55 @@
+"""Slurm's daemons: which a host runs, and why one must be started again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from saltern import roles
+from saltern.problem import Problem
+
+TREE = "/opt/slurm/current"
+# Their place in the tree: daemons that slurmd, slurmctld and slurmdbd are, sackd with them.
+PATHS = {name: f"{TREE}/sbin/{name}" for name in ("slurmdbd", "slurmctld", "slurmd", "sackd")}
+
+
+def of(host_roles: Sequence[str]) -> list[str]:
+    """The daemons of a host. A node's slurmd keeps the configuration for its users too, so it needs no sackd."""
+    mine = set(host_roles)
+    found = ["slurmdbd"] if "database" in mine else []
+    found += ["slurmctld"] if "controller" in mine else []
+    if mine & roles.JOBS:
+        found.append("slurmd")
+    elif "login" in mine:
+        found.append("sackd")
+    return found
+
+
+def restart_reasons(status: Mapping[str, Any], binary: str, files: Mapping[str, float]) -> list[str]:
+    """Why a daemon must be started, in words; empty when it runs what and as it should.
+
+    status: ``active`` bool, ``executable`` path or None, ``started`` seconds since the epoch
+    binary: the real path of what it should run; files: path: time of the last change
+    """
+    if not status["active"]:
+        return ["does not run"]
+    found = []
+    if status["executable"] != binary:
+        found.append(f"runs {status['executable']}, not {binary}")
+    found += [f"started before {path} changed" for path, changed in files.items() if changed > status["started"]]
+    return found
+
+
+def spares_jobs(properties: Mapping[str, str]) -> list[Problem]:
+    """Why a restart of slurmd would kill the jobs on its host: its unit as systemd has it, after every drop-in."""
+    wanted = {"KillMode": "process", "Delegate": "yes"}
+    return [
+        Problem(
+            f"unit slurmd, {key}",
+            properties.get(key, "nothing"),
+            value,
+            "remove the drop-in that changes it (systemctl cat slurmd)",
+        )
+        for key, value in wanted.items()
+        if properties.get(key) != value
+    ]

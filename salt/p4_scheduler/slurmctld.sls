@@ -1,0 +1,76 @@
+# The controller: slurmdbd answers and knows the cluster before slurmctld first starts; a changed configuration is
+# judged by Slurm, then taken by the running daemon without ending a job.
+{%- set slurm = salt['saltern.view']('slurm') %}
+{%- set database = salt['saltern.view']('peers:database')[0] %}
+include:
+  - p4_scheduler.conf_dir
+  - p4_scheduler.logs
+{%- if 'database' in salt['saltern.view']('roles') %}
+  - p4_scheduler.slurmdbd
+{%- endif %}
+
+"slurmctld: state folder":
+  file.directory:
+    - name: {{ slurm.state_dir }}
+    - user: slurm
+    - group: slurm
+    - mode: '0700'
+    - makedirs: True
+    - require:
+      - sls: p1_foundation
+
+"slurmctld: configuration":
+  slurm_conf.managed:
+    - name: /etc/slurm
+    - require:
+      - sls: p4_scheduler.conf_dir
+
+"slurmctld: unit":
+  file.managed:
+    - name: /etc/systemd/system/slurmctld.service
+    - source: salt://p4_scheduler/files/slurmctld.service
+    - template: jinja
+    - context:
+        state_dir: {{ slurm.state_dir }}
+    - user: root
+    - group: root
+    - mode: '0644'
+    - require:
+      - sls: p1_foundation
+
+"slurmctld: waits for slurmdbd":
+  saltern.waited:
+    - name: slurmdbd
+    - host: {{ database.name }}
+    - port: {{ slurm.ports.slurmdbd }}
+    - timeout: {{ salt['saltern.view']('waits:slurmdbd_s') }}
+    - what: slurmdbd
+    - require:
+      - sls: p4_scheduler.conf_dir
+{%- if 'database' in salt['saltern.view']('roles') %}
+      - sls: p4_scheduler.slurmdbd
+{%- endif %}
+
+"slurmctld: cluster in accounting":
+  slurm_cluster.registered:
+    - name: {{ salt['saltern.view']('cluster:name') }}
+    - require:
+      - saltern: "slurmctld: waits for slurmdbd"
+      - slurm_conf: "slurmctld: configuration"
+
+"slurmctld: daemon":
+  slurm_cluster.daemon:
+    - name: slurmctld
+    - files: [/etc/systemd/system/slurmctld.service, /etc/slurm/jwt_hs256.key]
+    - port: {{ slurm.ports.slurmctld }}
+    - require:
+      - slurm_cluster: "slurmctld: cluster in accounting"
+      - file: "slurmctld: state folder"
+      - file: "slurmctld: unit"
+      - sls: p4_scheduler.logs
+
+"slurmctld: running configuration":
+  slurm_cluster.applied:
+    - name: slurmctld
+    - require:
+      - slurm_cluster: "slurmctld: daemon"

@@ -1,0 +1,49 @@
+# A node: its slurmd asks the controllers for everything, and starts once their running configuration holds the node.
+{%- set slurm = salt['saltern.view']('slurm') %}
+include:
+  - p4_scheduler.deployed
+  - p4_scheduler.logs
+
+"slurmd: spool folder":
+  file.directory:
+    - name: {{ slurm.spool_dir }}
+    - user: root
+    - group: root
+    - mode: '0755'
+    - makedirs: True
+    - require:
+      - sls: p1_foundation
+
+"slurmd: unit":
+  file.managed:
+    - name: /etc/systemd/system/slurmd.service
+    - source: salt://p4_scheduler/files/slurmd.service
+    - template: jinja
+    - context:
+        servers: {{ salt['slurm_cluster.servers']() }}
+        node: {{ salt['saltern.view']('host:name') }}
+        port: {{ slurm.ports.slurmd }}
+        spool_dir: {{ slurm.spool_dir }}
+    - user: root
+    - group: root
+    - mode: '0644'
+    - require:
+      - sls: p1_foundation
+
+"slurmd: waits for the controller":
+  slurm_cluster.node_known:
+    - name: slurmctld
+    - timeout: {{ salt['saltern.view']('waits:slurmctld_s') }}
+    - require:
+      - sls: p4_scheduler.deployed
+
+"slurmd: daemon":
+  slurm_cluster.daemon:
+    - name: slurmd
+    - files: [/etc/systemd/system/slurmd.service]
+    - port: {{ slurm.ports.slurmd }}
+    - require:
+      - slurm_cluster: "slurmd: waits for the controller"
+      - file: "slurmd: spool folder"
+      - file: "slurmd: unit"
+      - sls: p4_scheduler.logs
