@@ -1,0 +1,77 @@
+"""A plan at a glance: its hosts, and what each role gets in each phase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from saltern import nodeset, roles
+from saltern.plan import Plan
+
+_MATCH = "saltern:roles:"
+
+
+def tables(plan: Plan, top: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """The parts of `salt-run saltern.plan`.
+
+    top: the environment ``base`` of salt/top.sls: {target: [SLS, …]}
+    """
+    return {
+        "cluster": f"{plan.data['cluster']['name']}, {len(plan.hosts)} hosts, "
+        f"{plan.data['os']['name']} {plan.data['os']['release']}",
+        "hosts": _hosts(plan),
+        "roles": _roles(plan, top),
+        "partitions": _partitions(plan),
+    }
+
+
+def _hosts(plan: Plan) -> list[dict[str, Any]]:
+    entries: dict[str, list[str]] = {}
+    for host in plan.hosts.values():
+        entries.setdefault(host.entry, []).append(host.name)
+    return [
+        {
+            "hosts": nodeset.fold(names),
+            "count": len(names),
+            "roles": sorted(plan.hosts[names[0]].roles),
+            "node_type": plan.hosts[names[0]].node_type or "",
+            "address": plan.data["hosts"][entry].get("address", "by DNS"),
+        }
+        for entry, names in entries.items()
+    ]
+
+
+def _roles(plan: Plan, top: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Each role of the plan with its components by phase, from the one table that Salt itself reads."""
+    phases = sorted({phase for target in top.values() for phase, _ in _components(target)})
+    used = [role for role in roles.MEANING if plan.with_role(role)]
+    rows: list[tuple[str, Sequence[Any]]] = [("every host", top.get("*", []))]
+    rows += [(role, top.get(_MATCH + role, [])) for role in used]
+    return [
+        {
+            "role": name,
+            **{
+                phase: [component for at, component in _components(target) if at == phase and component]
+                for phase in phases
+            },
+        }
+        for name, target in rows
+    ]
+
+
+def _components(target: Sequence[Any]) -> list[tuple[str, str]]:
+    names = [entry.partition(".") for entry in target if isinstance(entry, str)]
+    return [(phase, component) for phase, _, component in names]
+
+
+def _partitions(plan: Plan) -> list[dict[str, Any]]:
+    return [
+        {
+            "partition": name,
+            "nodes": nodeset.fold(members),
+            "count": len(members),
+            "default": "yes" if plan.data["partitions"][name]["default"] else "",
+            "max_time": plan.data["partitions"][name]["max_time"],
+        }
+        for name, members in plan.partitions.items()
+    ]
