@@ -4,13 +4,13 @@ LAB ?= lab
 .PHONY: cluster lab-down lab-destroy lab-status
 
 cluster: venv ## from nothing to a multi-node job on this machine (LAB=name, TOPOLOGY=file)
-	SALTERN_VENV=$(VENV) lab/lab cluster --name $(LAB) $(if $(TOPOLOGY),--topology $(TOPOLOGY))
+	lab/lab cluster --name $(LAB) $(if $(TOPOLOGY),--topology $(TOPOLOGY))
 
 lab-status: venv ## what runs in the lab
-	SALTERN_VENV=$(VENV) lab/lab status --name $(LAB)
+	lab/lab status --name $(LAB)
 
 lab-down: venv ## shut the lab's hosts down; their disks stay
-	SALTERN_VENV=$(VENV) lab/lab down --name $(LAB)
+	lab/lab down --name $(LAB)
 
 lab-destroy: venv ## forget the lab; the cache stays
-	SALTERN_VENV=$(VENV) lab/lab destroy --name $(LAB)
+	lab/lab destroy --name $(LAB)

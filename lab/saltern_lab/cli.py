@@ -97,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("kinds", nargs="*", metavar="KIND")
     sub = add("add", _add, "one more bare host", host=True, changes=True)
     sub.add_argument("--address", type=int, help="last number of its address")
+    sub.add_argument("--minion", action="store_true", help="start its minion: it asks the master")
     sub = add("logs", _logs, "a host's journal, or its console if it is off", host=True)
     sub.add_argument("--unit", help="one unit only")
     return parser
@@ -242,7 +243,11 @@ def _cache(arguments: argparse.Namespace) -> int:
 
 
 def _add(arguments: argparse.Namespace) -> int:
-    lifecycle.add(_lab(arguments), arguments.host, arguments.address, say)
+    lab = _lab(arguments)
+    lifecycle.add(lab, arguments.host, arguments.address, say)
+    if arguments.minion:
+        Master(lab, topology.load(lab.topology)).introduce(arguments.host)
+        say(f"the minion of {arguments.host} asks the master; its key is not accepted by the lab")
     return 0
 
 

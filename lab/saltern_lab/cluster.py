@@ -103,7 +103,7 @@ def _wait_idle(lab: Lab, master: Master, say: Say) -> None:
 
 def highstate(lab: Lab, master: Master, tick: Callable[[], None]) -> dict[str, HostResult]:
     """Run `salt '*' state.highstate` on the master and show it; what each host came to."""
-    names = [name for name in lab.hosts if hosts.running(lab.hosts[name])]
+    names = master.accepted()
     progress = Progress(names)
     lines: queue.Queue[str] = queue.Queue()
     with (

@@ -139,7 +139,7 @@ class Master:
 
     def enrol(self, names: Iterable[str], say: Say) -> None:
         """Point each host's minion at the master, and accept the key that it really has."""
-        accepted = set(self._keys("acc"))
+        accepted = set(self.accepted())
         missing = [name for name in names if name not in accepted]
         for name in missing:
             self.introduce(name)
@@ -189,11 +189,10 @@ class Master:
             ["salt-key", "--yes", "--quiet", f"--accept={name}"], f"Accepting the key of {name}"
         )
 
-    def _keys(self, kind: str) -> list[str]:
-        folder = {"acc": "minions", "pre": "minions_pre"}[kind]
-        return self.shell(
-            f"ls /etc/salt/pki/master/{folder} 2>/dev/null || true", "Listing keys"
-        ).split()
+    def accepted(self) -> list[str]:
+        """The hosts whose keys are accepted."""
+        script = "ls /etc/salt/pki/master/minions 2>/dev/null || true"
+        return sorted(self.shell(script, "Listing the accepted keys").split())
 
     def wait_present(self, names: Iterable[str]) -> None:
         """Wait until every minion is connected and answers.
