@@ -220,7 +220,6 @@ def secret_stdin(cmd, text, timeout=60):
         python_shell=False,
         timeout=timeout,
         output_loglevel="quiet",
-        hide_output=True,
         ignore_retcode=True,
     )
     if result["retcode"]:

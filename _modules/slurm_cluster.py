@@ -100,7 +100,7 @@ def restart_reasons(name, files=()):
         salt 'node01' slurm_cluster.restart_reasons slurmd
     """
     changed = {path: os.stat(path).st_mtime for path in files if os.path.exists(path)}
-    binary = os.path.realpath(slurm_daemons.PATHS[name])
+    binary = os.path.realpath(slurm_daemons.PATHS[name]) if name in slurm_daemons.PATHS else None
     return slurm_daemons.restart_reasons(daemon(name), binary, changed)
 
 

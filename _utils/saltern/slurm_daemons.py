@@ -25,16 +25,16 @@ def of(host_roles: Sequence[str]) -> list[str]:
     return found
 
 
-def restart_reasons(status: Mapping[str, Any], binary: str, files: Mapping[str, float]) -> list[str]:
+def restart_reasons(status: Mapping[str, Any], binary: str | None, files: Mapping[str, float]) -> list[str]:
     """Why a daemon must be started, in words; empty when it runs what and as it should.
 
     status: ``active`` bool, ``executable`` path or None, ``started`` seconds since the epoch
-    binary: the real path of what it should run; files: path: time of the last change
+    binary: the real path of what it should run, None for a program of the system; files: path: time of the last change
     """
     if not status["active"]:
         return ["does not run"]
     found = []
-    if status["executable"] != binary:
+    if binary is not None and status["executable"] != binary:
         found.append(f"runs {status['executable']}, not {binary}")
     found += [f"started before {path} changed" for path, changed in files.items() if changed > status["started"]]
     return found

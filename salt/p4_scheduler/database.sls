@@ -20,17 +20,16 @@ include:
     - require:
       - file: "database: configuration"
 
-"database: service":
-  service.running:
+"database: daemon":
+  slurm_cluster.daemon:
     - name: {{ platform.service }}
-    - enable: True
+    - files: [{{ platform.conf }}]
+    - port: 3306
     - require:
       - pkg: "database: package"
-    - watch:
-      - file: "database: configuration"
 
 "database: slurmdbd's":
   slurm_database.present:
     - name: slurmdbd
     - require:
-      - service: "database: service"
+      - slurm_cluster: "database: daemon"
