@@ -140,11 +140,9 @@ def _same_but_for_case(kind: str, names: Iterable[str]) -> Found:
 
 def _check_addresses(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
     seen: dict[str, str] = {}
-    without: dict[str, list[str]] = {}
     for host in hosts.values():
         if host.address is None:
-            without.setdefault(host.entry, []).append(host.name)
-            continue
+            continue  # said below, or where its address was read
         try:
             address = str(ipaddress.IPv4Address(host.address))
         except ipaddress.AddressValueError:
@@ -156,13 +154,14 @@ def _check_addresses(data: Mapping[str, Any], hosts: Hosts, partitions: Members)
                 f"hosts:{host.entry}:address", f"{address} for {other} and {host.name}", "each address once"
             )
     if data["names"]["provider"] == "hosts":
-        for entry in without:
-            yield Problem(
-                f"hosts:{entry}:address",
-                "nothing",
-                "an address, because names:provider is hosts",
-                "add it, or let DNS provide the names",
-            )
+        for entry, fields in data["hosts"].items():
+            if "address" not in fields:
+                yield Problem(
+                    f"hosts:{entry}:address",
+                    "nothing",
+                    "an address, because names:provider is hosts",
+                    "add it, or let DNS provide the names",
+                )
 
 
 def _check_roles(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:

@@ -1,0 +1,9 @@
+"""What all tests share: the plain Python of the project on the path, and the example plan."""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+for folder in ("_utils", "lab", "tests"):
+    if str(ROOT / folder) not in sys.path:
+        sys.path.insert(0, str(ROOT / folder))
