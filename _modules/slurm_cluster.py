@@ -8,7 +8,6 @@ import time
 
 import salt.utils.files
 from salt.exceptions import CommandExecutionError
-
 from saltern import slurm_answers, slurm_conf_changes, slurm_daemons
 from saltern.problem import listing
 
@@ -123,7 +122,9 @@ def start(name, port=None):
     if name == "slurmd" and before["active"]:
         unsafe = slurm_daemons.spares_jobs(before["properties"])
         if unsafe:
-            raise CommandExecutionError(listing("slurmd was not restarted, because that would kill its jobs:", unsafe))
+            raise CommandExecutionError(
+                listing("slurmd was not restarted, because that would kill its jobs:", unsafe)
+            )
     if port and not before["active"]:
         _require_free(port, name)
     mark = time.time()
@@ -137,14 +138,33 @@ def start(name, port=None):
 def _why_down(name, properties, since):
     if properties.get("ConditionResult") == "no":
         return f"{name} did not start: a condition of its unit failed (systemctl cat {name}); Saltern's own has none."
-    journal = _try(["journalctl", f"--unit={name}", f"--since=@{int(since)}", "--output=cat", "--no-pager", "--lines=200"])
+    journal = _try(
+        [
+            "journalctl",
+            f"--unit={name}",
+            f"--since=@{int(since)}",
+            "--output=cat",
+            "--no-pager",
+            "--lines=200",
+        ]
+    )
     said = slurm_answers.reasons(journal) or slurm_answers.reasons(_log_since(name, since))
     words = "; ".join(said) or journal.strip()[-300:] or "it said nothing"
     return f"{name} did not start ({properties.get('Result', 'unknown')}): {words}. More: journalctl -u {name}."
 
 
 def _require_free(port, name):
-    listening = _try(["ss", "--listening", "--tcp", "--numeric", "--no-header", "--processes", f"sport = :{port}"])
+    listening = _try(
+        [
+            "ss",
+            "--listening",
+            "--tcp",
+            "--numeric",
+            "--no-header",
+            "--processes",
+            f"sport = :{port}",
+        ]
+    )
     if listening.strip():
         owner = re.search(r'\(\("([^"]+)",pid=(\d+)', listening)
         who = f"{owner[1]} (pid {owner[2]})" if owner else "another program"
@@ -194,9 +214,12 @@ def await_slurmdbd(timeout):
             return
         except CommandExecutionError as error:
             if time.monotonic() - start >= timeout:
-                said = "; ".join(slurm_answers.reasons(_log_since("slurmdbd", time.time() - _ANSWER_S)))
+                said = "; ".join(
+                    slurm_answers.reasons(_log_since("slurmdbd", time.time() - _ANSWER_S))
+                )
                 raise CommandExecutionError(
-                    f"slurmdbd on this host did not answer within {timeout:.0f} s: {error}" + (f" Its log: {said}" if said else "")
+                    f"slurmdbd on this host did not answer within {timeout:.0f} s: {error}"
+                    + (f" Its log: {said}" if said else "")
                 ) from None
         time.sleep(_PAUSE_S)
 
@@ -229,12 +252,17 @@ def add_cluster(name):
     """
     result = _all([_program("sacctmgr"), "--immediate", "add", "cluster", name])
     if name not in clusters():
-        raise CommandExecutionError(f"sacctmgr did not add the cluster {name}: {result['stderr'] or result['stdout']}")
+        raise CommandExecutionError(
+            f"sacctmgr did not add the cluster {name}: {result['stderr'] or result['stdout']}"
+        )
 
 
 def _accounting_clusters(conf):
     env = {"SLURM_CONF": conf} if conf else None
-    result = _all([_program("sacctmgr"), "--noheader", "--parsable2", "show", "cluster", "format=cluster"], env=env)
+    result = _all(
+        [_program("sacctmgr"), "--noheader", "--parsable2", "show", "cluster", "format=cluster"],
+        env=env,
+    )
     if result["retcode"] or "error:" in result["stderr"]:
         raise CommandExecutionError(_words(result["stderr"] or result["stdout"]))
     return result["stdout"].split()
@@ -292,7 +320,11 @@ def pending():
         return {**found, "state": "unrecorded"}
     if before == now:
         # Recorded, but the daemon runs something else: a person's reconfigure of other files, or a cut.
-        return {**found, "action": "RECONFIGURE", "changes": ["the running configuration differs from the files"]}
+        return {
+            **found,
+            "action": "RECONFIGURE",
+            "changes": ["the running configuration differs from the files"],
+        }
     return found
 
 
@@ -330,8 +362,14 @@ def apply(action):
     if _taken():
         record()
         return
-    words = "; ".join(slurm_answers.reasons(_log_since("slurmctld", mark))) or _words(said) or "it said nothing"
-    raise CommandExecutionError(f"slurmctld refused the new configuration: {words}. {_roll_back(action)}")
+    words = (
+        "; ".join(slurm_answers.reasons(_log_since("slurmctld", mark)))
+        or _words(said)
+        or "it said nothing"
+    )
+    raise CommandExecutionError(
+        f"slurmctld refused the new configuration: {words}. {_roll_back(action)}"
+    )
 
 
 def _take(action):
@@ -376,7 +414,9 @@ def _matches():
 
 def _read_them_all(status):
     paths = [os.path.join(_CONF, name) for name in _FILES]
-    return all(os.stat(path).st_mtime <= status["started"] for path in paths if os.path.exists(path))
+    return all(
+        os.stat(path).st_mtime <= status["started"] for path in paths if os.path.exists(path)
+    )
 
 
 # --- nodes -------------------------------------------------------------------------------------------------------
@@ -403,7 +443,9 @@ def await_node_known(timeout):
             result = _show_node(name, {"SLURM_CONF_SERVER": f"{controller['name']}:{port}"})
             if result.get("node"):
                 return
-            said[controller["name"]] = result["error"] or f"its running configuration has no node {name}"
+            said[controller["name"]] = (
+                result["error"] or f"its running configuration has no node {name}"
+            )
         if time.monotonic() - start_at >= timeout:
             listed = "; ".join(f"{who}: {what}" for who, what in said.items())
             raise CommandExecutionError(
@@ -520,7 +562,9 @@ def _write_files(folder, files):
 
 def _write(path, text):
     """Whole or not at all."""
-    descriptor, aside = tempfile.mkstemp(dir=os.path.dirname(path), prefix=f".{os.path.basename(path)}.")
+    descriptor, aside = tempfile.mkstemp(
+        dir=os.path.dirname(path), prefix=f".{os.path.basename(path)}."
+    )
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
         os.fchmod(file.fileno(), 0o644)
@@ -550,7 +594,12 @@ def _all(command, timeout=_ANSWER_S, env=None):
     """Run a program of Slurm; a time-out counts as a failure, with the words of one."""
     try:
         return __salt__["cmd.run_all"](
-            command, python_shell=False, timeout=timeout, env=env, ignore_retcode=True, output_loglevel="quiet"
+            command,
+            python_shell=False,
+            timeout=timeout,
+            env=env,
+            ignore_retcode=True,
+            output_loglevel="quiet",
         )
     except CommandExecutionError as error:
         return {"retcode": 127, "stdout": "", "stderr": str(error)}

@@ -6,7 +6,6 @@ import tempfile
 
 import salt.utils.files
 from salt.exceptions import CommandExecutionError
-
 from saltern import slurm_conf, slurm_conf_checks
 from saltern.problem import listing
 
@@ -118,7 +117,9 @@ def _judged(wanted):
     folder = tempfile.mkdtemp(prefix="saltern-slurm-conf.")  # mode 0700
     try:
         for file in wanted:
-            with salt.utils.files.fopen(os.path.join(folder, file.name), "w", encoding="utf-8") as out:
+            with salt.utils.files.fopen(
+                os.path.join(folder, file.name), "w", encoding="utf-8"
+            ) as out:
                 out.write(file.text)
         result = __salt__["cmd.run_all"](
             [_parser(), "show", "hostnames", "n1"],

@@ -1,7 +1,6 @@
 """slurmdbd's database in MariaDB on this host, through the server's socket as root. No secret in any argument."""
 
 from salt.exceptions import CommandExecutionError
-
 from saltern import database_conf
 
 __virtualname__ = "slurm_database"
@@ -76,12 +75,22 @@ def _password_fits():
 
 def _client():
     # --no-defaults would lose the socket's path of the distribution; batch mode prints no table.
-    return [__salt__["saltern.platform"]()["mariadb"]["client"], "--batch", "--skip-column-names", "--user=root"]
+    return [
+        __salt__["saltern.platform"]()["mariadb"]["client"],
+        "--batch",
+        "--skip-column-names",
+        "--user=root",
+    ]
 
 
 def _query(sql):
     result = __salt__["cmd.run_all"](
-        _client(), stdin=sql, python_shell=False, timeout=_TIMEOUT_S, ignore_retcode=True, output_loglevel="quiet"
+        _client(),
+        stdin=sql,
+        python_shell=False,
+        timeout=_TIMEOUT_S,
+        ignore_retcode=True,
+        output_loglevel="quiet",
     )
     if result["retcode"]:
         raise CommandExecutionError(

@@ -36,8 +36,17 @@ def daemon(name, files, port=None):
     except CommandExecutionError as error:
         return {**ret, "result": False, "comment": str(error)}
     if not enabled and not __salt__["service.enable"](name):
-        return {**ret, "result": False, "changes": changes, "comment": f"{name} runs, but systemd did not enable it."}
-    return {**ret, "changes": changes, "comment": f"{name} runs now: it {changes.get('started', 'was enabled')}."}
+        return {
+            **ret,
+            "result": False,
+            "changes": changes,
+            "comment": f"{name} runs, but systemd did not enable it.",
+        }
+    return {
+        **ret,
+        "changes": changes,
+        "comment": f"{name} runs now: it {changes.get('started', 'was enabled')}.",
+    }
 
 
 def slurmdbd_answers(name, timeout):
@@ -55,7 +64,9 @@ def node_known(name, timeout):
     name: str, for people
     timeout: int, seconds
     """
-    return _waited(name, "slurm_cluster.await_node_known", timeout, "The controller knows this node.")
+    return _waited(
+        name, "slurm_cluster.await_node_known", timeout, "The controller knows this node."
+    )
 
 
 def _waited(name, function, timeout, comment):
@@ -72,7 +83,12 @@ def registered(name):
 
     name: str, the cluster's name
     """
-    ret = {"name": name, "result": True, "changes": {}, "comment": f"Accounting knows the cluster {name}."}
+    ret = {
+        "name": name,
+        "result": True,
+        "changes": {},
+        "comment": f"Accounting knows the cluster {name}.",
+    }
     try:
         known = __salt__["slurm_cluster.clusters"]()
         if name in known:
@@ -83,7 +99,12 @@ def registered(name):
         return {**ret, "result": None if __opts__["test"] else False, "comment": str(error)}
     changes = {"clusters": {"old": ", ".join(known), "new": ", ".join([*known, name])}}
     if __opts__["test"]:
-        return {**ret, "result": None, "changes": changes, "comment": f"{name} would be added to accounting."}
+        return {
+            **ret,
+            "result": None,
+            "changes": changes,
+            "comment": f"{name} would be added to accounting.",
+        }
     return {**ret, "changes": changes, "comment": f"{name} was added to accounting."}
 
 
@@ -92,7 +113,12 @@ def applied(name):
 
     name: str, for people
     """
-    ret = {"name": name, "result": True, "changes": {}, "comment": "slurmctld runs the configuration of its files."}
+    ret = {
+        "name": name,
+        "result": True,
+        "changes": {},
+        "comment": "slurmctld runs the configuration of its files.",
+    }
     try:
         found = __salt__["slurm_cluster.pending"]()
     except CommandExecutionError as error:
@@ -112,7 +138,9 @@ def applied(name):
     action = found["action"].lower()
     changes = {"running configuration": "\n".join(found["changes"]) or "unknown before"}
     if __opts__["test"]:
-        words = "would do nothing but note it" if action == "nothing" else f"would {action} slurmctld"
+        words = (
+            "would do nothing but note it" if action == "nothing" else f"would {action} slurmctld"
+        )
         return {**ret, "result": None, "changes": changes, "comment": f"Saltern {words}."}
     try:
         __salt__["slurm_cluster.apply"](found["action"])

@@ -14,7 +14,12 @@ def present(name):
 
     name: str, for people
     """
-    ret = {"name": name, "result": True, "changes": {}, "comment": "Database and account are there."}
+    ret = {
+        "name": name,
+        "result": True,
+        "changes": {},
+        "comment": "Database and account are there.",
+    }
     try:
         missing = __salt__["slurm_database.missing"]()
     except CommandExecutionError as error:
@@ -24,12 +29,21 @@ def present(name):
         return ret
     changes = {part: {"old": "missing or different", "new": "present (hidden)"} for part in missing}
     if __opts__["test"]:
-        return {**ret, "result": None, "changes": changes, "comment": f"{', '.join(missing)} would be made."}
+        return {
+            **ret,
+            "result": None,
+            "changes": changes,
+            "comment": f"{', '.join(missing)} would be made.",
+        }
     try:
         __salt__["slurm_database.make"](missing)
         still = __salt__["slurm_database.missing"]()
     except CommandExecutionError as error:
         return {**ret, "result": False, "comment": str(error)}
     if still:
-        return {**ret, "result": False, "comment": f"{', '.join(still)} still missing after it was made."}
+        return {
+            **ret,
+            "result": False,
+            "comment": f"{', '.join(still)} still missing after it was made.",
+        }
     return {**ret, "changes": changes, "comment": f"{', '.join(missing)} made."}

@@ -29,7 +29,9 @@ def text(accounting: Mapping[str, Any]) -> str:
         "max_allowed_packet": f"{_PACKET_MB}M",
     }
     lines = [f"{key} = {value}" for key, value in sorted(values.items())]
-    return "\n".join(["# Written by Saltern from the plan (accounting).", "[mysqld]", *lines]) + "\n"
+    return (
+        "\n".join(["# Written by Saltern from the plan (accounting).", "[mysqld]", *lines]) + "\n"
+    )
 
 
 # Raises in the server when the account is missing or has another password, and prints nothing.

@@ -35,7 +35,12 @@ def scheduler(facts: Facts, view: View) -> list[Problem]:
 def _tree(tree: Facts, features: list[str]) -> list[Problem]:
     if tree["path"] is None:
         return [
-            Problem(slurm_daemons.TREE, "no tree", "a link to a deployed artefact", "run the state p4_scheduler.deployed")
+            Problem(
+                slurm_daemons.TREE,
+                "no tree",
+                "a link to a deployed artefact",
+                "run the state p4_scheduler.deployed",
+            )
         ]
     return build_features.lacking(features, tree["files"], tree["path"])
 
@@ -61,9 +66,16 @@ def _daemons(daemons: Mapping[str, Facts]) -> Iterator[Problem]:
                 f"systemctl restart {name}",
             )
         if properties.get("UnitFileState") not in ("enabled", "enabled-runtime"):
-            yield Problem(f"unit {name}", properties.get("UnitFileState") or "no unit file", "enabled at boot")
+            yield Problem(
+                f"unit {name}", properties.get("UnitFileState") or "no unit file", "enabled at boot"
+            )
         if properties.get("NeedDaemonReload") == "yes":
-            yield Problem(f"unit {name}", "changed on disk", "what systemd has loaded", "systemctl daemon-reload")
+            yield Problem(
+                f"unit {name}",
+                "changed on disk",
+                "what systemd has loaded",
+                "systemctl daemon-reload",
+            )
         if name == "slurmd":
             yield from slurm_daemons.spares_jobs(properties)
 
@@ -78,7 +90,9 @@ def _clusters(answer: Facts, name: str) -> Iterator[Problem]:
         yield Problem("accounting", answer["error"], "slurmdbd's answer to sacctmgr")
     elif name not in answer["value"]:
         known = ", ".join(answer["value"]) or "no cluster"
-        yield Problem("accounting", known, f"the cluster {name}", "run the state p4_scheduler.slurmctld")
+        yield Problem(
+            "accounting", known, f"the cluster {name}", "run the state p4_scheduler.slurmctld"
+        )
 
 
 def _pings(answer: Facts, view: View) -> Iterator[Problem]:
@@ -99,16 +113,31 @@ def _node(answer: Facts, host: View) -> Iterator[Problem]:
     """A node that a person drained is well; one that never registered, or does not fit its line, is not."""
     name, node = host["name"], answer["node"]
     if not node:
-        yield Problem(f"node {name}", answer["error"] or "unknown to the controller", "a node of the running configuration")
+        yield Problem(
+            f"node {name}",
+            answer["error"] or "unknown to the controller",
+            "a node of the running configuration",
+        )
         return
     reason = f" ({node['reason']})" if node["reason"] else ""
     if "INVALID_REG" in node["flags"]:
-        yield Problem(f"node {name}", f"its registration is invalid{reason}", "hardware as its line in slurm.conf says")
+        yield Problem(
+            f"node {name}",
+            f"its registration is invalid{reason}",
+            "hardware as its line in slurm.conf says",
+        )
     elif not node["registered"] or node["base"] == "UNKNOWN":
-        yield Problem(f"node {name}", "never registered", "a slurmd that registered", "journalctl -u slurmd")
+        yield Problem(
+            f"node {name}", "never registered", "a slurmd that registered", "journalctl -u slurmd"
+        )
     elif node["base"] not in slurm_answers.USABLE or "NOT_RESPONDING" in node["flags"]:
         state = "+".join([node["base"], *node["flags"]])
-        yield Problem(f"node {name}", f"state {state}{reason}", "IDLE, MIXED or ALLOCATED", f"scontrol show node {name}")
+        yield Problem(
+            f"node {name}",
+            f"state {state}{reason}",
+            "IDLE, MIXED or ALLOCATED",
+            f"scontrol show node {name}",
+        )
     yield from _memory(answer["memory_mb"], node["real_memory"], host["hardware"])
 
 

@@ -28,7 +28,7 @@ def _raise(text: str) -> Any:
 
 def config(text: str) -> dict[str, str]:
     """`scontrol show config` as a dictionary; the sections below the first blank line have keys of their own."""
-    found = {}
+    found: dict[str, str] = {}
     for line in text.splitlines():
         key, separator, value = line.partition("=")
         if separator and key.strip():
@@ -61,7 +61,9 @@ def node(text: str) -> dict[str, Any]:
 
 def state(words: str | Sequence[str]) -> tuple[str, list[str]]:
     """(base, flags) of a node state: a list of words, or one text such as ``IDLE+DRAIN`` or ``down*``."""
-    listed = words.replace("*", "+NOT_RESPONDING").split("+") if isinstance(words, str) else list(words)
+    listed = (
+        words.replace("*", "+NOT_RESPONDING").split("+") if isinstance(words, str) else list(words)
+    )
     upper = [word.strip().upper() for word in listed if word.strip()]
     base = next((word for word in upper if word in BASES), "UNKNOWN")
     return base, [word for word in upper if word != base]
@@ -77,7 +79,8 @@ def number(value: Any) -> int:
 def pings(text: str) -> dict[str, bool]:
     """Who answers, by host name, from `scontrol ping --json`."""
     return {
-        ping["hostname"]: bool(ping.get("responding", ping.get("pinged") == "UP")) for ping in document(text)["pings"]
+        ping["hostname"]: bool(ping.get("responding", ping.get("pinged") == "UP"))
+        for ping in document(text)["pings"]
     }
 
 
@@ -109,6 +112,9 @@ def since(log: str, moment: float) -> str:
     kept = []
     for line in log.splitlines():
         match = _STAMP.match(line)
-        if match and datetime.fromisoformat(match[1].replace("Z", "+00:00")).timestamp() >= moment - 1:
+        if (
+            match
+            and datetime.fromisoformat(match[1].replace("Z", "+00:00")).timestamp() >= moment - 1
+        ):
             kept.append(line)
     return "\n".join(kept)

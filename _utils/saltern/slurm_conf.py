@@ -54,14 +54,19 @@ def files(view: View) -> list[File]:
     return [
         File("cgroup.conf", _cgroup(view)),
         File("gres.conf", tuple(_gres(view["slurm"]))),
-        File("slurm.conf", (*_parameters(view), *_nodes(view["slurm"]), *_partitions(view["slurm"]))),
+        File(
+            "slurm.conf", (*_parameters(view), *_nodes(view["slurm"]), *_partitions(view["slurm"]))
+        ),
     ]
 
 
 def slurmdbd(view: View) -> File:
     """slurmdbd.conf; its password is a placeholder that `secret.file` resolves on the host."""
     own = _with_origins(defaults.slurmdbd(view))
-    return File("slurmdbd.conf", _lines(_merged(own, view["accounting"]["parameters"], "accounting:parameters")))
+    return File(
+        "slurmdbd.conf",
+        _lines(_merged(own, view["accounting"]["parameters"], "accounting:parameters")),
+    )
 
 
 def value_text(value: Any) -> str:
@@ -104,7 +109,9 @@ def _parameters(view: View) -> Iterator[Line]:
         key: _with_configless(value) if key.lower() == "slurmctldparameters" else value
         for key, value in view["slurm"]["parameters"].items()
     }
-    yield from _lines(_merged(_with_origins(defaults.slurm(view, given)), given, "slurm:parameters"))
+    yield from _lines(
+        _merged(_with_origins(defaults.slurm(view, given)), given, "slurm:parameters")
+    )
 
 
 def _with_configless(value: Any) -> list[str]:
@@ -114,7 +121,9 @@ def _with_configless(value: Any) -> list[str]:
 
 def _cgroup(view: View) -> tuple[Line, ...]:
     given = view["slurm"]["cgroup"]
-    return _lines(_merged(_with_origins(defaults.cgroup(given), "slurm:cgroup"), given, "slurm:cgroup"))
+    return _lines(
+        _merged(_with_origins(defaults.cgroup(given), "slurm:cgroup"), given, "slurm:cgroup")
+    )
 
 
 def _nodes(slurm: View) -> Iterator[Line]:

@@ -19,7 +19,14 @@ class Action(IntEnum):
 # scontrol(1), reconfigure, since 23.11: new processes take over from the old ones if they start well, and jobs live on.
 # It cannot change listening ports or authentication. Every other key needs no more than a reconfigure.
 _RESTARTS = frozenset(
-    {"slurmctldport", "slurmctldhost", "slurmctldpidfile", "authalttypes", "authaltparameters", "authinfo"}
+    {
+        "slurmctldport",
+        "slurmctldhost",
+        "slurmctldpidfile",
+        "authalttypes",
+        "authaltparameters",
+        "authinfo",
+    }
 )
 # Under a running cluster these lose the jobs' records (slurm.conf(5)), or need every daemon stopped and no job left.
 _REFUSED = {
@@ -78,7 +85,7 @@ _ENTITIES = ("nodename", "partitionname")
 
 
 def entries(text: str) -> dict[str, str]:
-    """The lines of a file by key; nodes, partitions and controllers by key and name, because their keys repeat."""
+    """The lines of a file by key; nodes and partitions by key and name, because their keys repeat."""
     found: dict[str, str] = {}
     for line in text.splitlines():
         stripped = line.strip()

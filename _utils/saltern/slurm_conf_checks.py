@@ -1,6 +1,7 @@
-"""What is wrong with Slurm's files: what Slurm's own parser lets through, and its refusals in the plan's words.
+"""What is wrong with Slurm's files: what its own parser lets through, and what that refuses.
 
-The master checked the plan; this is the second look, at the very lines that are about to be installed.
+The master checked the plan; this is the second look, at the very lines that are to be installed.
+Every reason names the key's path in the plan.
 """
 
 from __future__ import annotations
@@ -12,15 +13,30 @@ from dataclasses import dataclass, field
 from saltern.problem import Problem
 from saltern.slurm_conf import File, Line, Pair
 
-# cgroup.conf(5) of 24.11. No Slurm client reads this file, so an unknown key would first be met by slurmd, as fatal.
+# cgroup.conf(5) of 24.11, in lower case. No Slurm client reads this file, so an unknown key would
+# first be met by slurmd, as fatal.
 _CGROUP_KEYS = frozenset(
-    key.lower()
-    for key in (
-        "AllowedDevicesFile AllowedRAMSpace AllowedSwapSpace CgroupMountpoint CgroupPlugin ConstrainCores "
-        "ConstrainDevices ConstrainRAMSpace ConstrainSwapSpace EnableControllers EnableExtraControllers "
-        "IgnoreSystemd IgnoreSystemdOnFailure MaxRAMPercent MaxSwapPercent MemorySwappiness MinRAMSpace "
-        "SignalChildrenProcesses SystemdTimeout"
-    ).split()
+    {
+        "alloweddevicesfile",
+        "allowedramspace",
+        "allowedswapspace",
+        "cgroupmountpoint",
+        "cgroupplugin",
+        "constraincores",
+        "constraindevices",
+        "constrainramspace",
+        "constrainswapspace",
+        "enablecontrollers",
+        "enableextracontrollers",
+        "ignoresystemd",
+        "ignoresystemdonfailure",
+        "maxrampercent",
+        "maxswappercent",
+        "memoryswappiness",
+        "minramspace",
+        "signalchildrenprocesses",
+        "systemdtimeout",
+    }
 )
 # Keys whose values name plugins, so that each must be a file of the tree.
 _PLUGIN_KEYS = re.compile(r"(Type|Types|Plugin|Plugins)$")
@@ -53,7 +69,9 @@ def _value(pair: Pair) -> Iterator[Problem]:
     if not pair.value:
         yield Problem(pair.origin, "an empty value", f"a value for {pair.key}", "remove the key")
     elif re.search(r"[\s#\"']", pair.value):
-        yield Problem(pair.origin, repr(pair.value), "a value without blanks, quotes, line breaks or #")
+        yield Problem(
+            pair.origin, repr(pair.value), "a value without blanks, quotes, line breaks or #"
+        )
 
 
 def _host(pair: Pair) -> Iterator[Problem]:
@@ -64,7 +82,12 @@ def _host(pair: Pair) -> Iterator[Problem]:
 def _plugins(pair: Pair, plugins: frozenset[str]) -> Iterator[Problem]:
     for value in pair.value.split(","):
         if _PLUGIN.match(value) and f"{value.replace('/', '_')}.so" not in plugins:
-            yield Problem(pair.origin, value, "a plugin that the deployed Slurm has", "see its folder lib/slurm")
+            yield Problem(
+                pair.origin,
+                value,
+                "a plugin that the deployed Slurm has",
+                "see its folder lib/slurm",
+            )
 
 
 def _unknown_cgroup_keys(file: File) -> Iterator[Problem]:
@@ -90,7 +113,11 @@ def _names(file: File) -> Iterator[Problem]:
         elif first.key == "PartitionName":
             yield from _partition(line, seen)
     if len(seen.defaults) > 1:
-        yield Problem("partitions", f"Default=YES in {', '.join(seen.defaults)}", "one default partition at most")
+        yield Problem(
+            "partitions",
+            f"Default=YES in {', '.join(seen.defaults)}",
+            "one default partition at most",
+        )
 
 
 def _new_nodes(pair: Pair, seen: _Names) -> Iterator[Problem]:
@@ -112,7 +139,9 @@ def _partition(line: Line, seen: _Names) -> Iterator[Problem]:
     nodes = values.get("Nodes")
     unknown = [node for node in expanded(nodes.value) if node not in seen.nodes] if nodes else []
     if unknown:
-        yield Problem(values["Nodes"].origin, f"unknown nodes: {', '.join(unknown[:5])}", "nodes of this file")
+        yield Problem(
+            values["Nodes"].origin, f"unknown nodes: {', '.join(unknown[:5])}", "nodes of this file"
+        )
 
 
 def expanded(expression: str) -> list[str]:
@@ -148,8 +177,12 @@ def refusals(output: str, files: Sequence[File]) -> list[Problem]:
     for line in output.splitlines():
         match = _AT_LINE.search(line)
         if match:
-            where = _at(files, match[1], int(match[2]), _key_of(said) or match[3].strip().split("=")[0])
-            found[_refusal(where, said or [f"{match[3].strip()!r}, which Slurm cannot read"])] = None
+            where = _at(
+                files, match[1], int(match[2]), _key_of(said) or match[3].strip().split("=")[0]
+            )
+            found[_refusal(where, said or [f"{match[3].strip()!r}, which Slurm cannot read"])] = (
+                None
+            )
             said = []
         elif _CLOSING not in line and line.strip():
             said.append(_PREFIX.sub("", line.strip()))
@@ -184,7 +217,9 @@ def _by_words(files: Sequence[File], text: str) -> str:
     words = {key.lower()} if key else set(re.findall(r"[\w/.-]+", text.lower()))
     pairs = [pair for file in files for line in file.lines for pair in line.pairs]
     by_key = [pair.origin for pair in pairs if pair.key.lower() in words]
-    by_value = [pair.origin for pair in pairs if not pair.value.isdigit() and pair.value.lower() in words]
+    by_value = [
+        pair.origin for pair in pairs if not pair.value.isdigit() and pair.value.lower() in words
+    ]
     return next(iter([*by_key, *by_value]), "slurm:parameters")
 
 
@@ -194,7 +229,8 @@ def _by_words(files: Sequence[File], text: str) -> str:
 def cluster_name(wanted: str, stored: str | None, where: str) -> list[Problem]:
     """A cluster cannot be renamed: its accounting and its saved state belong to the old name.
 
-    stored: what the file ``clustername`` in StateSaveLocation says, None if there is none; where: its path
+    stored: what the file ``clustername`` in StateSaveLocation says, None if there is none
+    where: its path
     """
     if stored is None or stored == wanted:
         return []
@@ -211,5 +247,3 @@ def cluster_name(wanted: str, stored: str | None, where: str) -> list[Problem]:
 def stored_cluster_name(text: str) -> str:
     """The name in the file ``clustername``; newer Slurms write a second line with an id."""
     return text.split("\n", 1)[0].strip()
-
-

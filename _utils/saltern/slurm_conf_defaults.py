@@ -1,4 +1,4 @@
-"""Saltern's own values of Slurm's keys. The plan's `parameters` win over them; a key that is not here is Slurm's default."""
+"""Saltern's own values of Slurm's keys; the plan's `parameters` win, other keys are Slurm's default."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def origin_of(key: str) -> str:
 
 
 def slurm(view: View, given: Mapping[str, Any]) -> dict[str, Any]:
-    """slurm.conf without nodes and partitions. given: the plan's own parameters, on which some defaults depend."""
+    """slurm.conf without nodes and partitions.
+
+    given: the plan's own parameters, on which some defaults depend
+    """
     conf = view["slurm"]
     tracks_by_cgroup = _given(given, "ProctrackType", "proctrack/cgroup") == "proctrack/cgroup"
     kinds = [conf["node_types"][node["node_type"]] for node in conf["nodes"]]
@@ -85,7 +88,12 @@ def cgroup(given: Mapping[str, Any]) -> dict[str, Any]:
     """cgroup.conf: enforcement is the default, unless the plan switches the plugin off."""
     if _given(given, "CgroupPlugin", "autodetect") == "disabled":
         return {}
-    return {"CgroupPlugin": "autodetect", "ConstrainCores": True, "ConstrainDevices": True, "ConstrainRAMSpace": True}
+    return {
+        "CgroupPlugin": "autodetect",
+        "ConstrainCores": True,
+        "ConstrainDevices": True,
+        "ConstrainRAMSpace": True,
+    }
 
 
 def slurmdbd(view: View) -> dict[str, Any]:
@@ -114,4 +122,6 @@ def _tokens(view: View) -> dict[str, Any]:
 
 
 def _given(given: Mapping[str, Any], key: str, default: str) -> str:
-    return next((str(value) for name, value in given.items() if name.lower() == key.lower()), default).lower()
+    return next(
+        (str(value) for name, value in given.items() if name.lower() == key.lower()), default
+    ).lower()

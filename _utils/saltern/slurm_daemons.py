@@ -14,7 +14,7 @@ PATHS = {name: f"{TREE}/sbin/{name}" for name in ("slurmdbd", "slurmctld", "slur
 
 
 def of(host_roles: Sequence[str]) -> list[str]:
-    """The daemons of a host. A node's slurmd keeps the configuration for its users too, so it needs no sackd."""
+    """The daemons of a host. A node's slurmd serves its clients too, so a node needs no sackd."""
     mine = set(host_roles)
     found = ["slurmdbd"] if "database" in mine else []
     found += ["slurmctld"] if "controller" in mine else []
@@ -25,23 +25,30 @@ def of(host_roles: Sequence[str]) -> list[str]:
     return found
 
 
-def restart_reasons(status: Mapping[str, Any], binary: str | None, files: Mapping[str, float]) -> list[str]:
+def restart_reasons(
+    status: Mapping[str, Any], binary: str | None, files: Mapping[str, float]
+) -> list[str]:
     """Why a daemon must be started, in words; empty when it runs what and as it should.
 
     status: ``active`` bool, ``executable`` path or None, ``started`` seconds since the epoch
-    binary: the real path of what it should run, None for a program of the system; files: path: time of the last change
+    binary: the real path of what it should run, None for a program of the system
+    files: path: time of the last change
     """
     if not status["active"]:
         return ["does not run"]
     found = []
     if binary is not None and status["executable"] != binary:
         found.append(f"runs {status['executable']}, not {binary}")
-    found += [f"started before {path} changed" for path, changed in files.items() if changed > status["started"]]
+    found += [
+        f"started before {path} changed"
+        for path, changed in files.items()
+        if changed > status["started"]
+    ]
     return found
 
 
 def spares_jobs(properties: Mapping[str, str]) -> list[Problem]:
-    """Why a restart of slurmd would kill the jobs on its host: its unit as systemd has it, after every drop-in."""
+    """Why a restart of slurmd would kill jobs, by its unit as systemd has it after every drop-in."""
     wanted = {"KillMode": "process", "Delegate": "yes"}
     return [
         Problem(
