@@ -168,7 +168,7 @@ def _local_credential():
     try:
         return credential()["credential"]
     except CommandExecutionError as error:
-        return str(error)
+        return hostfacts.unmunge_status(str(error).removeprefix("setpriv: "))
 
 
 def _unmunge(text):

@@ -17,7 +17,7 @@ Facts = Mapping[str, Any]
 KEY = "/etc/munge/munge.key"
 KEY_MODE = "0400"
 KEY_LEAST_BYTES = 32
-# made by its unit; everyone must reach the socket in it
+# made by its unit while it runs; everyone must reach the socket in it
 RUN = {"/run/munge": "0755"}
 # made by munged itself; whoever ran it by hand as root left them to root
 MADE = ("/var/log/munge/munged.log", "/var/lib/munge/munged.seed")
@@ -51,6 +51,8 @@ def _files(facts: Facts) -> Iterator[Problem]:
     uid = facts["uid"]
     for path, mode in facts["wanted"].items():
         state = facts["paths"][path]
+        if state is None and path in RUN:
+            continue  # munged is down, and that is said once
         if state is None:
             yield Problem(
                 path, "nothing", f"mode {mode}, owned by munge", "run the state p1_foundation.munge"

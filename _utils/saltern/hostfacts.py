@@ -72,8 +72,13 @@ def source_offsets(text: str) -> dict[str, float]:
 
 
 def unmunge_status(text: str) -> str:
-    """The word of `unmunge`: Success, Rewound credential, Invalid credential, …"""
-    match = re.search(r"^STATUS:\s+(.+?)(?: \([0-9]+\))?$", text, re.MULTILINE)
+    """The word of `unmunge`: Success, Rewound credential, Invalid credential, …
+
+    It stands in a table that names the sender, or, if the seal is not ours, in an error.
+    """
+    match = re.search(
+        r"^(?:STATUS:|(?:\S+: )?(?:un)?munge: Error:)\s+(.+?)(?: \([0-9]+\))?$", text, re.MULTILINE
+    )
     return match[1] if match else text.strip() or "no answer"
 
 
