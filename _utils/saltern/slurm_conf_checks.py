@@ -245,5 +245,5 @@ def cluster_name(wanted: str, stored: str | None, where: str) -> list[Problem]:
 
 
 def stored_cluster_name(text: str) -> str:
-    """The name in the file ``clustername``; newer Slurms write a second line with an id."""
-    return text.split("\n", 1)[0].strip()
+    """The name in the file ``clustername``; 24.11 writes ``name|id``, earlier ones the name alone."""
+    return text.split("\n", 1)[0].partition("|")[0].strip()
