@@ -10,13 +10,13 @@ import time
 
 import salt.utils.files
 from salt.exceptions import CommandExecutionError
-
-from saltern import gates, gates_foundation, gates_munge, gates_scheduler, hostfacts, kernel
+from saltern import gates, gates_foundation, gates_munge, gates_scheduler, hostfacts, kernel, sntp
 from saltern import platform as platforms
 
 __virtualname__ = "saltern_gate"
 
 _PAUSE_S = 1
+_ANSWER_S = 1
 _MUNGE_TTL_S = 3600  # munged's default maximum (munged(8), --ttl)
 _MINE = "munge_credential"
 
@@ -43,7 +43,7 @@ def p0_plan(wait=False):
         "release": platforms.release_of(__grains__),
         **hostfacts.topology(_cpus()),
         "memory_mb": hostfacts.memory_mb(_read("/proc/meminfo")),
-        "tmp_disk_mb": shutil.disk_usage("/tmp").total // 2**20,
+        "tmp_disk_mb": shutil.disk_usage("/tmp").total // 2**20,  # noqa: S108 (only measured)
         "gpus": _gpus(),
         "nic_speed_mbit": _nic_speed(),
     }
@@ -106,7 +106,7 @@ def credential():
     """A munge credential that says nothing and that only root can read, for the Salt mine.
 
     It is made as user munge, so it gives its holder no power.
-    Returns a dict: ``credential`` str, ``made`` float, seconds since the epoch by this host's clock.
+    Returns a dict: ``credential`` str, ``made`` float, this host's clock in seconds since 1970.
 
     CLI Example:
 
@@ -186,11 +186,16 @@ def _unmunge(text):
 
 
 def _clock(view, wait):
-    """chronyd's word, once it is in step or the bound is reached (chronyc waitsync never accepts a local clock)."""
+    """chronyd's word, once it is in step or the bound is reached.
+
+    Not by ``chronyc waitsync``: that never accepts a time host's local clock.
+    """
     deadline = time.monotonic() + (view["waits"]["clock_s"] if wait else 0)
     while True:
         clock = _chrony()
         if clock["synchronised"] or time.monotonic() >= deadline:
+            # chronyd asks once in minutes, so the plan's time hosts are asked now as well.
+            clock["offsets_s"].update(_asked_now(view))
             return clock
         time.sleep(_PAUSE_S)
 
@@ -207,6 +212,26 @@ def _chrony():
     return {**clock, "synchronised": tracking["synchronised"], "offsets_s": offsets}
 
 
+def _asked_now(view):
+    """How far this host's clock is ahead of each other time host that answers at once."""
+    found = {}
+    for peer in view["peers"]["time"]:
+        if peer["name"] == view["host"]["name"]:
+            continue
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+                asking.settimeout(_ANSWER_S)
+                asking.connect((peer["address"] or peer["name"], sntp.PORT))
+                sent = time.time()
+                asking.send(sntp.question())
+                ahead = sntp.ahead(asking.recv(sntp.PACKET), sent, time.time())
+        except OSError:
+            continue  # whether a source answers at all is chronyd's word
+        if ahead is not None:
+            found[f"{peer['name']}, asked now"] = ahead
+    return found
+
+
 def _rivals():
     """The other time daemons that run here."""
     units = __salt__["saltern.platform"]()["chrony"]["rivals"]
@@ -217,10 +242,11 @@ def _rivals():
         ignore_retcode=True,
         output_loglevel="quiet",
     )
-    return [unit for unit, state in zip(units, states.split()) if state == "active"]
+    return [unit for unit, state in zip(units, states.split(), strict=False) if state == "active"]
 
 
-# What a new process really gets. Both start from systemd, as a daemon and as sshd do, not from this minion's own limits.
+# What a new process really gets. Both start from systemd, as a daemon and as sshd do, not from this
+# minion's own limits.
 _STARTED = ["systemd-run", "--quiet", "--pipe", "--wait", "--collect"]
 _PRINTED = ["cat", "/proc/self/limits"]
 
@@ -270,7 +296,7 @@ def _cpus():
 
 
 def _gpus():
-    """PCI knows the GPUs before phase 2 brings a driver; device nodes are all that a container or the lab has."""
+    """PCI knows GPUs before phase 2 brings a driver; a container has only device nodes."""
     found = glob.glob("/sys/bus/pci/devices/*")
     fitted = hostfacts.pci_gpus(
         (_first(f"{path}/vendor"), _first(f"{path}/class")) for path in found
@@ -280,7 +306,7 @@ def _gpus():
 
 
 def _nic_speed():
-    """The fastest real NIC or InfiniBand port, in Mbit/s; bridges and virtual ones say what they like."""
+    """The fastest real NIC or InfiniBand port, in Mbit/s; bridges say what they like."""
     real = [os.path.dirname(path) for path in glob.glob("/sys/class/net/*/device")]
     speeds = [int(_first(f"{path}/speed") or 0) for path in real]  # unreadable without a link
     rates = [

@@ -4,7 +4,6 @@ import grp
 import pwd
 
 import salt.utils.files
-
 from saltern import accounts
 
 __virtualname__ = "system_account"
@@ -19,7 +18,7 @@ def __virtual__():
 
 
 def conflicts(name, uid, gid):
-    """Why an account cannot have the plan's ids on this host, with the files that its present ids own.
+    """Why an account cannot have the plan's ids here, with the files that its present ids own.
 
     name: str
     uid, gid: int
@@ -41,7 +40,7 @@ def conflicts(name, uid, gid):
 
 
 def _users(name, uid):
-    """This host's users, and who a directory says has the name or the number (it need not list them)."""
+    """This host's users, and whom a directory, which need not list all, has for the two."""
     known = {entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}
     for look_up, key in ((pwd.getpwnam, name), (pwd.getpwuid, uid)):
         try:

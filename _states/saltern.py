@@ -53,7 +53,7 @@ def waited(name, host, port, timeout, what):
 
 
 def hosts_file(name):
-    """A marked block at the head of a hosts file that knows every host of the plan; the rest stays as it is.
+    """A marked block at the head of a hosts file knows every host of the plan; the rest stays.
 
     name: str, path
     """

@@ -29,8 +29,8 @@ def _of_kind(kind: str, name: str, number: int, known: Ids) -> Iterable[Problem]
             f"{kind} {name}",
             f"{letter}id {known[name]}",
             f"{number}, as the plan says",
-            f"Saltern changes no id under files: stop its daemons, give its files to {number}, then "
-            f"`{kind}mod -{letter} {number} {name}`; or set it in foundation of the plan",
+            f"Saltern changes no id under files: stop its daemons, give its files to {number}, "
+            f"then `{kind}mod -{letter} {number} {name}`; or set it in foundation of the plan",
         )
     for owner, taken in known.items():
         if taken == number and owner != name:
@@ -43,7 +43,7 @@ def _of_kind(kind: str, name: str, number: int, known: Ids) -> Iterable[Problem]
 
 
 def local_mounts(mounts: str) -> list[str]:
-    """The mount points of this host's own file systems, from /proc/mounts; each file system once."""
+    """Where this host's own file systems are mounted, by /proc/mounts; each of them once."""
     found: dict[str, str] = {}
     for line in mounts.splitlines():
         device, point, kind = line.split()[:3]

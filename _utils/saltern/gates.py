@@ -1,4 +1,4 @@
-"""The gate of phase 0: a host's facts and its view in, reasons out; nothing here looks at the host."""
+"""The gate of phase 0: a host's facts and view in, reasons out; nothing here looks at the host."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from saltern.problem import Problem
 
 Facts = Mapping[str, Any]
 View = Mapping[str, Any]
-
-
-# --- phase 0: the host against the plan ---------------------------------------------------------------------
 
 
 def plan(facts: Facts, view: View) -> list[Problem]:
@@ -92,12 +89,12 @@ def _differs(where: str, found: int, declared: int, unit: str) -> Problem:
 
 
 def _memory(facts: Facts, hardware: Mapping[str, Any], where: str) -> Iterator[Problem]:
-    """Kernels keep some of what is fitted, and more after an update: only the headroom may be gone."""
+    """Kernels keep some of what is fitted, more after an update: the headroom may be gone."""
     declared, least = hardware["memory_mb"], real_memory_mb(hardware)
     if facts["memory_mb"] < least:
         yield Problem(
             f"{where}, memory_mb",
-            f"{facts['memory_mb']} MiB, {facts['memory_mb'] - declared:+d} against the declared {declared}",
+            f"{facts['memory_mb']} MiB, {facts['memory_mb'] - declared:+d} against {declared} declared",
             f"{least} MiB or more (memory_headroom {hardware['memory_headroom']:.0%})",
             "look for a failed module, or correct the plan",
         )

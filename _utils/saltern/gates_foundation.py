@@ -1,4 +1,4 @@
-"""The gate of phase 1: a host's facts and its view in, reasons out; nothing here looks at the host."""
+"""The gate of phase 1: a host's facts and view in, reasons out; nothing here looks at the host."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _accounts(accounts: Mapping[str, Mapping[str, int] | None], view: View) -> I
 
 
 def _clock(clock: Facts, view: View) -> Iterator[Problem]:
-    """clock: error, synchronised, offsets_s (ahead is plus, by what it is compared with), rivals (daemons)."""
+    """clock: error, synchronised, offsets_s (of whom: how far ahead), rivals (daemons)."""
     time = view["foundation"]["time"]
     for rival in clock["rivals"]:
         yield Problem(
@@ -147,8 +147,8 @@ def _sysctl(found: Mapping[str, str | None], view: View) -> Iterator[Problem]:
                 f"sysctl {name}",
                 kernel.normal(have),
                 wanted,
-                "look for it in a file of /etc/sysctl.d that sorts later; null in foundation:sysctl "
-                "leaves it to the kernel",
+                "look for it in a later file of /etc/sysctl.d; null in foundation:sysctl leaves it "
+                "to the kernel",
             )
     for name, floor in kernel.AT_LEAST.items():
         have = found.get(name)

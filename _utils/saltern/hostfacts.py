@@ -62,7 +62,7 @@ FALSETICKER = "x"
 
 
 def source_offsets(text: str) -> dict[str, float]:
-    """`chronyc -c sources`: how far ahead of each server the clock was, if it is heard and believed."""
+    """`chronyc -c sources`: how far ahead of each server that is heard and believed."""
     rows = csv.reader(text.strip().splitlines())
     return {
         row[2]: float(row[7])
@@ -83,7 +83,7 @@ def unmunge_status(text: str) -> str:
 
 
 def limits(text: str) -> dict[str, str]:
-    """/proc/PID/limits: the soft limits, which programs meet first, by their names in limits.conf(5)."""
+    """/proc/PID/limits: the soft limits, which programs meet, by limits.conf(5)'s names."""
     known = {"Max locked memory": "memlock", "Max open files": "nofile"}
     found = {}
     for line in text.splitlines():

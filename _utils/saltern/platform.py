@@ -58,7 +58,7 @@ TABLE: dict[str, dict[str, Any]] = {
             "default_site": "/etc/nginx/sites-enabled/default",
         },
         "logrotate": {"package": "logrotate"},
-        # What a Slurm tree's programs and plugins link beside itself, by the feature that brings it.
+        # What a Slurm tree's programs and plugins link beside itself.
         "slurm_runtime": [
             "libevent-core-2.1-7t64",
             "libevent-pthreads-2.1-7t64",
