@@ -1,0 +1,53 @@
+"""What may not be committed: this machine's paths, registries' names, secrets, large or generated files."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = subprocess.run(
+    ["git", "-C", str(ROOT), "ls-files", "-z"], check=True, capture_output=True, text=True
+).stdout.split("\0")[:-1]
+TEXTS = [
+    file for file in FILES if (ROOT / file).is_file() and not (ROOT / file).is_symlink() and not file.startswith("tests/tree/")
+]
+
+FORBIDDEN = {
+    "a registry's host": re.compile(r"deb\.debian\.org|pypi\.org|registry\.npmjs|pythonhosted|snapshot\.debian"),
+    "a path of a developer's machine": re.compile(r"/work/(main|shared|\.library)|/tmp/w/|/root/"),
+    "a private key": re.compile(r"BEGIN [A-Z ]*PRIVATE KEY"),
+    "unchecked transport": re.compile(r"verify=False|StrictHostKeyChecking[= ]no|--trusted-host=\S*\.org"),
+    "a merge that was not finished": re.compile(r"^(<{7}|>{7}) ", re.MULTILINE),
+}
+
+
+def test_there_is_something_to_look_at():
+    assert len(TEXTS) > 50
+
+
+@pytest.mark.parametrize("what", FORBIDDEN, ids=lambda what: what.replace(" ", "-"))
+def test_is_not_committed(what):
+    found = [
+        f"{file}: {match.group(0)}"
+        for file in TEXTS
+        if (match := FORBIDDEN[what].search((ROOT / file).read_text(encoding="utf-8", errors="replace")))
+    ]
+    assert not found, found
+
+
+def test_files_are_small():
+    large = {file: size for file in TEXTS if (size := (ROOT / file).stat().st_size) > 60_000}
+    assert not large, large
+
+
+def test_relative_links_of_the_documents_resolve():
+    broken = [
+        f"{file}: {target}"
+        for file in TEXTS
+        if file.endswith(".md")
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / file).read_text(encoding="utf-8"))
+        if not (ROOT / file).parent.joinpath(target).exists()
+    ]
+    assert not broken, broken
