@@ -48,7 +48,7 @@ def _system(facts: Facts, view: View) -> Iterator[Problem]:
     )
 
 
-# fact and key of a node type: its unit
+# fact and key of a node type, if it declares it: its unit
 COUNTS = {
     "cpus": "CPUs",
     "sockets": "sockets",
@@ -64,7 +64,7 @@ AT_LEAST = {
 
 def _hardware(facts: Facts, hardware: Mapping[str, Any], where: str) -> Iterator[Problem]:
     for name, unit in COUNTS.items():
-        if facts[name] != hardware[name]:
+        if facts[name] != hardware.get(name, facts[name]):
             yield _differs(f"{where}, {name}", facts[name], hardware[name], unit)
     gpus = hardware.get("gpus")
     if gpus and facts["gpus"] != gpus["count"]:
@@ -90,11 +90,11 @@ def _differs(where: str, found: int, declared: int, unit: str) -> Problem:
 
 def _memory(facts: Facts, hardware: Mapping[str, Any], where: str) -> Iterator[Problem]:
     """Kernels keep some of what is fitted, more after an update: the headroom may be gone."""
-    declared, least = hardware["memory_mb"], real_memory_mb(hardware)
-    if facts["memory_mb"] < least:
+    found, declared, least = facts["memory_mb"], hardware["memory_mb"], real_memory_mb(hardware)
+    if found < least:
         yield Problem(
             f"{where}, memory_mb",
-            f"{facts['memory_mb']} MiB, {facts['memory_mb'] - declared:+d} against {declared} declared",
+            f"{found} MiB, {found - declared:+d} against {declared} declared",
             f"{least} MiB or more (memory_headroom {hardware['memory_headroom']:.0%})",
             "look for a failed module, or correct the plan",
         )

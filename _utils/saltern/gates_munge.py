@@ -34,8 +34,8 @@ ADVICE = {
 def munge(facts: Facts) -> list[Problem]:
     """Why munge does not hold here.
 
-    facts: ``uid`` of munge in the plan; ``wanted`` {path: mode}; ``paths`` {path: {uid,
-    mode, size} or None}, the wanted ones and those of MADE; ``parents`` likewise; ``local`` {status}; ``peers``
+    facts: ``uid`` of munge in the plan; ``wanted`` {path: mode}; ``paths`` {path: {uid, mode, size}
+    or None}, the wanted ones and those of MADE; ``parents`` likewise; ``local`` {status}; ``peers``
     {name: {status}}; ``waited_s``.
     """
     return [
