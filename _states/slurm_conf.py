@@ -1,6 +1,5 @@
 """Slurm's configuration files on a controller: checked as a whole, then put in place one by one."""
 
-import os
 
 from salt.exceptions import CommandExecutionError
 
@@ -24,7 +23,7 @@ def managed(name):
         return {**ret, "result": False, "comment": str(error)}
     for file, text in wanted.items():
         one = __states__["file.managed"](
-            name=os.path.join(name, file), contents=text, user="root", group="root", mode="0644"
+            name=f"{name}/{file}", contents=text, user="root", group="root", mode="0644"
         )
         if one["result"] is False:
             return {**ret, "result": False, "comment": one["comment"]}
