@@ -1,0 +1,115 @@
+"""The lab as tests see it: commands in hosts, changes of the plan, waits with a bound."""
+
+import contextlib
+import json
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from testinfra.backend.base import BaseBackend
+from testinfra.host import Host
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = str(ROOT / "lab/lab")
+PLAN = "/etc/saltern/plan"
+
+
+class Backend(BaseBackend):
+    """testinfra's way into a host of the lab."""
+
+    NAME = "lab"
+
+    def __init__(self, lab: str, host: str) -> None:
+        super().__init__(host)
+        self.lab = lab
+
+    def run(self, command: str, *args: str, **kwargs: Any) -> Any:
+        text = self.quote(command, *args)
+        return self.run_local(f"{LAB} exec --name {self.lab} {self.hostname} -- sh -c {shlex.quote(text)}")
+
+
+class Lab:
+    """A lab by its name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def do(self, *words: str, timeout: float = 300) -> str:
+        """A command of `lab/lab`."""
+        verb, *rest = words
+        return self._run([LAB, verb, "--name", self.name, *rest], timeout=timeout).stdout
+
+    def exec(self, host: str, script: str, *, user: str | None = None, timeout: float = 300) -> str:
+        """A shell script in a host; it has to succeed."""
+        return self.attempt(host, script, user=user, timeout=timeout, check=True).stdout
+
+    def attempt(
+        self, host: str, script: str, *, user: str | None = None, timeout: float = 300, check: bool = False
+    ) -> "subprocess.CompletedProcess[str]":
+        """A shell script in a host, whatever comes of it."""
+        as_user = ["--user", user] if user else []
+        command = [LAB, "exec", "--name", self.name, host, *as_user, "--", "sh", "-c", script]
+        return self._run(command, timeout=timeout, check=check)
+
+    def job(self, script: str, timeout: float = 120) -> str:
+        """A command of the lab's ordinary user, on the login host."""
+        return self.exec("login01", f". /etc/profile.d/slurm.sh; cd; {script}", user="researcher", timeout=timeout)
+
+    def machine(self, host: str) -> Host:
+        """A host for testinfra."""
+        return Host(Backend(self.name, host))
+
+    def highstate(self, target: str = "*", *, test: bool = False) -> dict[str, dict[str, Any]]:
+        """`salt TARGET state.highstate`: {host: {id: result}}."""
+        asked = " test=True" if test else ""
+        command = f"salt --static --out=json {shlex.quote(target)} state.highstate{asked}"
+        said = self.attempt("mgmt01", command, timeout=900).stdout
+        return {
+            host: {state["__id__"]: state for state in states.values()}
+            for host, states in json.loads(said[said.index("{") :]).items()
+        }
+
+    def gate(self, host: str, phase: str) -> list[str]:
+        """The reasons for which a gate of a host is closed now."""
+        said = self.exec(host, f"salt-call --out=json saltern_gate.{phase}")
+        return json.loads(said[said.index("{") :])["local"]
+
+    @contextlib.contextmanager
+    def plan(self, changes: dict[str, Any]) -> Iterator[None]:
+        """The plan with changes, while the context lasts."""
+        text = yaml.safe_dump({"saltern": changes})
+        before = self.exec("mgmt01", f"cat {PLAN}/plan.sls")
+        after = f"{before.rstrip()}\n  - test\n"
+        try:
+            self._write(f"{PLAN}/test.sls", text)
+            self._write(f"{PLAN}/plan.sls", after)
+            self.exec("mgmt01", "salt --out=quiet '*' saltutil.refresh_pillar wait=True")
+            yield
+        finally:
+            self._write(f"{PLAN}/plan.sls", before)
+            self.exec("mgmt01", f"rm {PLAN}/test.sls; salt --out=quiet '*' saltutil.refresh_pillar wait=True")
+
+    def _write(self, path: str, text: str) -> None:
+        self.exec("mgmt01", f"cat > {path}.new <<'END'\n{text}\nEND\nmv {path}.new {path}")
+
+    def _run(self, command: list[str], timeout: float, check: bool = True) -> "subprocess.CompletedProcess[str]":
+        result = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL
+        )
+        assert not check or result.returncode == 0, f"{shlex.join(command)}\n{result.stdout}\n{result.stderr}"
+        return result
+
+
+def until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
+    """Wait for something to come true; fails after a bound, naming it."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
+        time.sleep(0.5)

@@ -1,0 +1,76 @@
+"""Changes of the plan while a job runs: it lives, and what Slurm would not take is refused beforehand."""
+
+import contextlib
+
+import pytest
+from labs import until
+
+
+@pytest.fixture
+def running_job(lab):
+    """A job that runs while the test does."""
+    number = lab.job("sbatch --parsable -N2 -o /dev/null --wrap 'srun sleep 600'").strip()
+    until(lambda: state(lab, number) == "RUNNING", 60, f"job {number} to run")
+    yield number
+    lab.job(f"scancel {number}")
+    until(lambda: not state(lab, number), 60, f"job {number} to end")
+
+
+def state(lab, number):
+    """A job's state, empty when it is gone from the queue."""
+    return lab.job(f"squeue -h -j {number} -o %T 2>/dev/null || true").strip()
+
+
+def start_of(lab, number):
+    return lab.job(f"scontrol show job {number} | grep -oE 'StartTime=[^ ]+|Restarts=[0-9]+|BatchHost=[^ ]+'")
+
+
+def config(lab, key):
+    return lab.exec("mgmt01", f"/opt/slurm/current/bin/scontrol show config | sed -n 's/^{key} *= //p'").strip()
+
+
+def test_a_job_lives_through_changes_of_slurm_conf(lab, running_job):
+    before = start_of(lab, running_job)
+    with lab.plan({"slurm": {"parameters": {"KillWait": 45, "SlurmctldDebug": "verbose"}}}):
+        changed = lab.highstate("mgmt01")["mgmt01"]
+        failed = {name: result["comment"] for name, result in changed.items() if result["result"] is False}
+        assert not failed
+        assert config(lab, "KillWait").startswith("45")
+    back = lab.highstate("mgmt01")["mgmt01"]
+    assert all(result["result"] for result in back.values())
+    assert config(lab, "KillWait").startswith("30")
+    assert state(lab, running_job) == "RUNNING"
+    assert start_of(lab, running_job) == before
+
+
+REFUSED = {
+    "unknown key": ({"slurm": {"parameters": {"SlurmctldTimeoutt": 30}}}, "slurm:parameters:SlurmctldTimeoutt"),
+    "bad value": ({"slurm": {"parameters": {"SelectTypeParameters": "CR_Nonsense"}}}, "slurm:parameters"),
+    "another cluster name": ({"cluster": {"name": "other"}}, "cluster:name"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_slurm_would_refuse_is_refused_before_it_is_installed(lab, running_job, what):
+    changes, where = REFUSED[what]
+    before = lab.exec("mgmt01", "cat /etc/slurm/slurm.conf")
+    with lab.plan(changes):
+        states = lab.highstate("mgmt01")["mgmt01"]
+    said = "\n".join(result["comment"] for result in states.values() if result["result"] is False)
+    assert where in said
+    assert "Traceback" not in said
+    assert lab.exec("mgmt01", "cat /etc/slurm/slurm.conf") == before
+    assert state(lab, running_job) == "RUNNING"
+
+
+def test_a_broken_plan_touches_nothing(lab):
+    with contextlib.suppress(AssertionError), lab.plan({"partitions": {"batch": {"nodes": "node[01-09]"}}}):
+        answer = lab.attempt("mgmt01", "salt node01 state.highstate")
+        assert answer.returncode != 0
+        assert "node[03-09], not in the plan" in answer.stdout
+        checked = lab.attempt("mgmt01", "salt-run saltern.plan")
+        assert checked.returncode != 0
+        assert "node[03-09], not in the plan" in checked.stdout
+        assert "Traceback" not in checked.stdout + checked.stderr
+        return
+    pytest.fail("the broken plan was not refused as expected")

@@ -1,0 +1,38 @@
+"""Cuts: a run that was killed, a host that lost its power. The next run finishes what was begun."""
+
+from labs import until
+
+
+def idle(lab, node):
+    return lab.job(f"sinfo -h -n {node} -o %T").strip() == "idle"
+
+
+def test_a_run_that_was_killed_is_finished_by_the_next(lab):
+    """node02 loses its tree and units; the run that brings them back is killed while it unpacks or starts."""
+    lab.exec("node02", "systemctl disable --now slurmd; rm -rf /opt/slurm/* /etc/systemd/system/slurmd.service")
+    lab.exec(
+        "node02",
+        "salt-call --out=quiet state.highstate & run=$!; "
+        "for i in $(seq 600); do ls -d /opt/slurm/.[a-z]* /opt/slurm/*/manifest.json >/dev/null 2>&1 && break; "
+        "sleep 0.05; done; kill -9 -- $run $(pgrep -f 'salt-call.*highstate') 2>/dev/null; wait $run; true",
+    )
+    assert not lab.machine("node02").service("slurmd").is_running
+    states = lab.highstate("node02")["node02"]
+    assert all(state["result"] for state in states.values()), states
+    until(lambda: idle(lab, "node02"), 60, "node02 to be idle")
+    assert lab.job("srun -N2 hostname | sort").split() == ["node01", "node02"]
+    assert not lab.exec("node02", "ls -A /opt/slurm | grep '^[.]' || true").strip()
+
+
+def test_a_node_comes_back_after_a_power_cut(lab):
+    lab.do("power-off", "node01")
+    lab.do("power-on", "node01")
+    until(lambda: lab.attempt("node01", "systemctl is-active slurmd").stdout.strip() == "active", 90, "slurmd on node01")
+    until(lambda: idle(lab, "node01"), 120, "node01 to be idle")
+    assert lab.job("srun -w node01 hostname").strip() == "node01"
+
+
+def test_the_gates_are_open_at_the_end(lab):
+    for host in ("mgmt01", "login01", "node01", "node02"):
+        for phase in ("p0_plan", "p1_foundation", "p4_scheduler"):
+            assert lab.gate(host, phase) == [], f"{host} {phase}"
