@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from saltern import nodeset, roles, schema
+from saltern import nodeset, platform, roles, schema
 from saltern.problem import PlanError, Problem
 
 
@@ -136,6 +136,13 @@ def _same_but_for_case(kind: str, names: Iterable[str]) -> Found:
         other = seen.setdefault(name.lower(), name)
         if other != name:
             yield Problem(f"{kind}:{name}", f"{other} and {name}", "names that differ by more than case")
+
+
+def _check_os(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
+    os = data["os"]
+    if not platform.is_supported(os["name"], os["release"]):
+        known = platform.SUPPORTED[os["name"]][1]
+        yield Problem("os:release", os["release"], f"one of {', '.join(known)} for {os['name']}")
 
 
 def _check_addresses(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
@@ -357,6 +364,7 @@ def _check_derived(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -
 
 CHECKS = (
     (("hosts", "partitions", "cluster", "os"), _check_names),
+    (("os",), _check_os),
     (("hosts", "names"), _check_addresses),
     (("hosts",), _check_roles),
     (("hosts",), _check_singles),

@@ -40,7 +40,7 @@ class Compiler:
         self.folder = folder
         site = folder / "plan"
         site.mkdir(parents=True, exist_ok=True)
-        (site / "plan.sls").write_text(yaml.safe_dump({"saltern": plan}), encoding="utf-8")
+        (site / "plan.sls").write_text(yaml.safe_dump({"saltern": plan}, sort_keys=False), encoding="utf-8")
         os.chmod(folder, 0o700)  # noqa: PTH101
 
     def options(self, host: str, system: str) -> dict[str, Any]:

@@ -31,6 +31,7 @@ REFUSALS = [
     pytest.param({"hosts:node[01-02]:role": []}, "hosts:node[01-02]:role", "did you mean roles?", id="unknown key, deep"),
     pytest.param({"cluster:name": None}, "cluster:name", "found nothing", id="missing key"),
     pytest.param({"waits": {"node_s": "long"}}, "waits:node_s", "type integer", id="wrong type"),
+    pytest.param({"os:release": "11"}, "os:release", "one of 12, 13 for Debian", id="unknown release"),
     pytest.param({"hosts:x1": {"roles": ["wizard"], "address": "10.0.0.1"}}, "hosts:x1:roles:0", "one of controller", id="unknown role"),
     pytest.param({"hosts:gpu[005-001]": {"roles": ["storage"], "address": "10.0.0.[1-5]"}}, "hosts:gpu[005-001]", "runs backwards", id="range backwards"),
     pytest.param({"hosts:gpu[1": {"roles": ["storage"], "address": "10.0.0.1"}}, "hosts:gpu[1", "node set", id="unbalanced bracket"),
