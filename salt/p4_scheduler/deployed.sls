@@ -1,7 +1,11 @@
 # The builder's artefact on this host, unpacked beside older ones; /opt/slurm/current is the active one.
 {%- set waits = salt['saltern.view']('waits') %}
+{%- set builds = 'builder' in salt['saltern.view']('roles') %}
 include:
   - p1_foundation
+{%- if builds %}
+  - p4_scheduler.build    # a builder would wait for itself
+{%- endif %}
 
 "deployed: libraries":
   pkg.installed:
@@ -17,6 +21,9 @@ include:
     - timeout: {{ waits.artefact_s }}
     - require:
       - pkg: "deployed: libraries"
+{%- if builds %}
+      - sls: p4_scheduler.build
+{%- endif %}
 
 "deployed: active":
   slurm_build.active:
