@@ -54,6 +54,8 @@ include:
       - file: "build: folder of the builder"
       - file: "build: folder /var/lib/saltern/artefacts"
       - file: "build: folder /opt/slurm"
+      # It tells the hosts where the artefact is; from then on they ask the server.
+      - service: "build: server runs"
 
 "build: server":
   pkg.installed:
