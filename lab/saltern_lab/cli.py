@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -34,6 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         words, command = words[: words.index("--")], words[words.index("--") + 1 :]
     arguments = _parser().parse_args(words)
     arguments.command = command
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with record.changing(arguments.name) if arguments.changes else contextlib.nullcontext():
             result: int = arguments.act(arguments)

@@ -62,6 +62,8 @@ class Progress:
             return None
         match = PROGRESS.fullmatch(tag)
         if match:
+            # The bus is heard from a moment after the job began: its first sign may be a state.
+            self.jid = self.jid or match["jid"]
             return self._state(match["host"], data.get("data") or {})
         match = RETURN.fullmatch(tag)
         if match and data.get("fun") == "state.highstate":

@@ -109,3 +109,4 @@ def test_own_job_is_the_first_highstate():
     other = "salt/job/20261201101531416220/new\t" + json.dumps({"fun": "test.ping"})
     assert fed(other).jid is None
     assert fed(other, new).jid == "20261201101531416219"
+    assert fed(event("node01", state("a: b"))).jid == "20261201101531416219"
