@@ -1,13 +1,13 @@
 # Kernel parameters: in one file for the next boot, and in the kernel now.
 {%- set sysctl = salt['saltern.platform']().sysctl %}
 include:
-  - p0_plan
+  - p1_foundation.packages
 
 "kernel: sysctl program":
   pkg.installed:
     - name: {{ sysctl.package }}
     - require:
-      - sls: p0_plan
+      - sls: p1_foundation.packages
 
 "kernel: file":
   file.managed:

@@ -34,7 +34,8 @@ include:
 
 # systemd reads its own defaults again only when it is told to; services that start later get them.
 "limits: systemd reads its defaults":
-  module.run:
-    - service.systemctl_reload: []
-    - onchanges:
+  system_repair.limits_read:
+    - name: systemd
+    - limits: {{ limits | json }}
+    - require:
       - file: "limits: services"

@@ -3,6 +3,7 @@
 {%- set munge = salt['saltern.view']('foundation:munge') %}
 include:
   - p1_foundation.accounts
+  - p1_foundation.packages
 
 {%- for path, mode in platform.directories | dictsort %}
 "munge: folder {{ path }}":
@@ -32,6 +33,7 @@ include:
     - name: {{ platform.package }}
     - require:
       - secret: "munge: key"
+      - sls: p1_foundation.packages
 
 # A drop-in, because the options file belongs to the package and is spelt differently in each family.
 "munge: options":
@@ -48,12 +50,14 @@ include:
     - require:
       - sls: p1_foundation.accounts
 
-"munge: service":
-  service.running:
+# Compared with its files, not watched: a watch forgets when a run is cut between the key and the daemon.
+"munge: daemon":
+  slurm_cluster.daemon:
     - name: {{ platform.service }}
-    - enable: True
+    - files:
+      - /etc/munge/munge.key
+      - /etc/systemd/system/munge.service.d/saltern.conf
     - require:
       - pkg: "munge: package"
-    - watch:
       - secret: "munge: key"
       - file: "munge: options"

@@ -3,6 +3,7 @@
 {%- set time = salt['saltern.view']('foundation:time') %}
 include:
   - p1_foundation.names
+  - p1_foundation.packages
 
 "time: package":
   pkg.installed:
@@ -10,6 +11,7 @@ include:
     - refresh: True
     - require:
       - sls: p1_foundation.names
+      - sls: p1_foundation.packages
 
 "time: configuration":
   file.managed:
@@ -27,9 +29,10 @@ include:
     - require:
       - pkg: "time: package"
 
-"time: service":
-  service.running:
+# Compared with its file, not watched: a watch forgets when a run is cut between file and daemon.
+"time: daemon":
+  slurm_cluster.daemon:
     - name: {{ platform.service }}
-    - enable: True
-    - watch:
+    - files: [{{ platform.conf }}]
+    - require:
       - file: "time: configuration"
