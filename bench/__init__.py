@@ -1,0 +1,1 @@
+"""Measurements: `make bench` prints one JSON object. Nothing here passes or fails."""
