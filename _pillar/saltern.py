@@ -6,9 +6,6 @@ state run of that minion.
 
 import hashlib
 import json
-from pathlib import Path
-
-from saltern import plan, roles, secret_store, view
 
 __virtualname__ = "saltern"
 
@@ -24,15 +21,18 @@ def ext_pillar(minion_id, pillar, schema_file, secrets_dir):
     """The view of a minion, under the key ``saltern``.
 
     minion_id: str
-    pillar: dict, compiled from the site's SLS files; its key ``saltern`` (the raw plan) is taken out, because
-        Salt merges what is returned here and offers no way to remove a key.
+    pillar: dict, the minion's pillar so far. Nothing is read from it, since the minion can put things into it.
     schema_file: str, path of pillar/schema.json
     secrets_dir: str, path of a directory of mode 0700; made on first use
 
     Raises PlanError, UnknownHost, SecretError.
     """
-    raw = pillar.pop("saltern", None)
-    resolved = _resolve(raw, Path(schema_file).read_text(encoding="utf-8"))
+    # Imported here: an external pillar that cannot be loaded is only logged, one that raises stops every state run.
+    import saltern_master
+    from saltern import roles, secret_store, view
+
+    pillar.pop("saltern", None)
+    resolved = _resolve(saltern_master.raw_plan(__opts__), saltern_master.schema_text(schema_file))
     mine = view.of(resolved, minion_id)
     store = secret_store.Store(secrets_dir)
     own = resolved.data["secrets"]
@@ -45,7 +45,11 @@ def ext_pillar(minion_id, pillar, schema_file, secrets_dir):
 
 def _resolve(raw, schema_text):
     global _resolved  # noqa: PLW0603 - a cache of one, per master process
-    key = hashlib.sha256(f"{schema_text}{json.dumps(raw, sort_keys=True, default=str)}".encode()).hexdigest()
+    from saltern import plan
+
+    # Keys stay in the plan's order: the first controller is the primary.
+    text = f"{schema_text}{json.dumps(raw, default=str)}"
+    key = hashlib.sha256(text.encode()).hexdigest()
     if _resolved[0] != key:
         _resolved = (key, plan.resolve(json.loads(schema_text), raw))
     return _resolved[1]

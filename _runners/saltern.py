@@ -1,13 +1,13 @@
 """The door for people on the master."""
 
-import json
 from pathlib import Path
 
-import salt.pillar
 import salt.utils.yaml
+import saltern_master
 
-from saltern import overview, plan as plans
-from saltern.problem import PlanError, Problem
+from saltern import overview
+from saltern import plan as plans
+from saltern.problem import PlanError
 
 __virtualname__ = "saltern"
 
@@ -27,7 +27,7 @@ def plan():
         salt-run saltern.plan --out=json
     """
     try:
-        resolved = plans.resolve(_schema(), _raw_plan())
+        resolved = plans.resolve(saltern_master.schema(__opts__), saltern_master.raw_plan(__opts__))
     except PlanError as error:
         __context__["retcode"] = 1
         return _answer(1, problems=[str(problem) for problem in error.problems])
@@ -37,21 +37,6 @@ def plan():
 def _answer(retcode, **parts):
     """An answer that the outputter of _output/saltern.py shows, and salt-run's exit status."""
     return {"outputter": "saltern", "retcode": retcode, **parts}
-
-
-def _raw_plan():
-    """The site's pillar as it stands in its files; the external pillar would hide what it refuses."""
-    opts = {**__opts__, "ext_pillar": [], "grains": {}}
-    pillar = salt.pillar.Pillar(opts, {}, "saltern-plan", "base").compile_pillar()
-    errors = pillar.get("_errors", [])
-    if errors:
-        raise PlanError([Problem("pillar", str(error), "files that Salt can render") for error in errors])
-    return pillar.get("saltern")
-
-
-def _schema():
-    settings = next(entry["saltern"] for entry in __opts__["ext_pillar"] if "saltern" in entry)
-    return json.loads(Path(settings["schema_file"]).read_text(encoding="utf-8"))
 
 
 def _top():

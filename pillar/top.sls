@@ -1,4 +1,5 @@
-# The plan goes to the external pillar, which gives each minion its own view of it (etc/master.d/saltern.conf).
+# The plan is compiled apart, under an id that no minion can have; each minion gets its own view of it from the external
+# pillar (etc/master.d/saltern.conf). Pillar of a site's own goes to minions through a top file in its own pillar root.
 base:
-  '*':
+  'saltern/plan':
     - plan

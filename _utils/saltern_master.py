@@ -1,0 +1,73 @@
+"""The raw plan, read with Salt's own pillar compiler: for the external pillar and the runner. Only the master uses it."""
+
+import json
+from pathlib import Path
+
+import salt.pillar
+
+from saltern.problem import PlanError, Problem
+
+# The plan's own pillar target (pillar/top.sls). A minion id cannot have a slash, so no host ever gets the raw plan.
+PLAN_ID = "saltern/plan"
+
+
+def settings(opts):
+    """What the configuration says of the external pillar. Raises PlanError if it says nothing."""
+    for entry in opts.get("ext_pillar", []):
+        if "saltern" in entry:
+            return entry["saltern"]
+    raise PlanError(
+        [
+            Problem(
+                "the master's configuration",
+                "no external pillar `saltern`",
+                "the settings of etc/master.d/saltern.conf",
+                "link that file into /etc/salt/master.d and restart the master",
+            )
+        ]
+    )
+
+
+def schema_text(schema_file):
+    """The schema as it stands in its file."""
+    return Path(schema_file).read_text(encoding="utf-8")
+
+
+def schema(opts):
+    """The plan's schema, as data."""
+    return json.loads(schema_text(settings(opts)["schema_file"]))
+
+
+def raw_plan(opts):
+    """The site's plan as its files give it, the same for every host.
+
+    It is compiled apart from any minion's request: Salt merges what a minion sends as pillar override into the pillar
+    before external pillars see it (``salt-call pillar.items pillar='{...}'``), so a node could give itself a role.
+    Neither override, grains nor environment of a minion reach this compilation.
+
+    opts: dict, Salt's
+    Raises PlanError for files that Salt cannot render, or no plan at all.
+    """
+    on_demand = opts.get("on_demand_ext_pillar", [])  # these a minion may add by itself
+    others = [
+        entry
+        for entry in opts.get("ext_pillar", [])
+        if "saltern" not in entry and not set(entry) & set(on_demand)
+    ]
+    own = {**opts, "ext_pillar": others, "pillar": {}, "grains": {}}
+    pillar = salt.pillar.Pillar(own, {}, PLAN_ID, "base", pillarenv="base").compile_pillar()
+    errors = pillar.get("_errors", [])
+    if errors:
+        raise PlanError([Problem("plan.sls", str(error), "files that Salt can render") for error in errors])
+    if pillar.get("saltern") is None:
+        raise PlanError(
+            [
+                Problem(
+                    "saltern",
+                    "no plan",
+                    "the key `saltern` in plan.sls of the first of pillar_roots",
+                    "write /etc/saltern/plan/plan.sls; pillar/example/plan.sls is one to start from",
+                )
+            ]
+        )
+    return pillar["saltern"]
