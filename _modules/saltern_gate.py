@@ -136,10 +136,17 @@ def _munge(view, wait):
         "waited_s": 0.0,
     }
     if facts["local"]["status"] == "Success":
-        if wait:
+        if wait and _shared_age() > _MUNGE_TTL_S / 2:
             __salt__["mine.send"](_MINE, mine_function="saltern_gate.credential")
         facts.update(_ask_peers(view, wait))
     return facts
+
+
+def _shared_age():
+    """The age in seconds of this host's credential in the mine; infinite when there is none, or none of this clock."""
+    shared = __salt__["mine.get"](__opts__["id"], _MINE).get(__opts__["id"])
+    age = time.time() - shared["made"] if shared else -1
+    return age if age >= 0 else float("inf")
 
 
 def _ask_peers(view, wait):

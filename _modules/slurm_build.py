@@ -131,6 +131,20 @@ def published():
     return {} if wanted["needed"] else manifest(wanted["name"])
 
 
+def publish():
+    """Put what ``published`` says into the Salt mine, unless it stands there already.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_build.publish
+    """
+    told = __salt__["mine.get"](__opts__["id"], MINE).get(__opts__["id"])
+    if told != published():
+        __salt__["mine.send"](MINE, mine_function="slurm_build.published")
+
+
 def features(tree=build.LINK):
     """What a tree can do, from its files.
 

@@ -4,9 +4,6 @@ from salt.exceptions import CommandExecutionError
 
 __virtualname__ = "slurm_build"
 
-_MINE = "slurm_build_published"
-
-
 def __virtual__():
     return __virtualname__
 
@@ -25,7 +22,7 @@ def built(name):
             return {**ret, "result": None if changes else True, "changes": changes, "comment": told}
         if changes:
             __salt__["slurm_build.build"]()
-        __salt__["mine.send"](_MINE, mine_function="slurm_build.published")
+        __salt__["slurm_build.publish"]()
     except CommandExecutionError as error:
         return {**ret, "result": False, "comment": str(error)}
     return {**ret, "changes": changes, "comment": f"{wanted['name']} is built."}
