@@ -62,6 +62,7 @@ def problems():
     wanted = slurm_conf.files(view)
     stored = f"{view['slurm']['state_dir']}/clustername"
     found = slurm_conf_checks.cluster_name(view["cluster"]["name"], _stored_name(stored), stored)
+    found = found or __salt__["slurm_controller.refused"]()
     found += slurm_conf_checks.problems(wanted, _plugins())
     if not found and _parser():
         found = _judged(wanted)

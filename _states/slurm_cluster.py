@@ -1,5 +1,4 @@
-"""Slurm's daemons and the configuration that they run, compared with reality and not with what this run wrote:
-so a run that was cut between a file and its daemon is finished by the next."""
+"""What the running cluster must say before the next step: answers, nodes, the cluster in accounting."""
 
 from salt.exceptions import CommandExecutionError
 
@@ -8,45 +7,6 @@ __virtualname__ = "slurm_cluster"
 
 def __virtual__():
     return __virtualname__
-
-
-def daemon(name, files, port=None):
-    """A daemon is enabled, runs the active artefact's binary, and started after its files changed.
-
-    name: str, a unit, for example ``slurmd``
-    files: list of str, paths that it reads only when it starts
-    port: int, its TCP port
-    """
-    ret = {"name": name, "result": True, "changes": {}, "comment": f"{name} runs as it should."}
-    enabled = __salt__["service.available"](name) and __salt__["service.enabled"](name)
-    try:
-        reasons = __salt__["slurm_cluster.restart_reasons"](name, files)
-    except CommandExecutionError as error:
-        return {**ret, "result": False, "comment": str(error)}
-    if enabled and not reasons:
-        return ret
-    changes = {} if enabled else {"enabled": {"old": False, "new": True}}
-    if reasons:
-        changes["started"] = "; ".join(reasons)
-    if __opts__["test"]:
-        return {**ret, "result": None, "changes": changes, "comment": f"{name} would be started."}
-    try:
-        if reasons:
-            __salt__["slurm_cluster.start"](name, port)
-    except CommandExecutionError as error:
-        return {**ret, "result": False, "comment": str(error)}
-    if not enabled and not __salt__["service.enable"](name):
-        return {
-            **ret,
-            "result": False,
-            "changes": changes,
-            "comment": f"{name} runs, but systemd did not enable it.",
-        }
-    return {
-        **ret,
-        "changes": changes,
-        "comment": f"{name} runs now: it {changes.get('started', 'was enabled')}.",
-    }
 
 
 def slurmdbd_answers(name, timeout):
@@ -106,46 +66,3 @@ def registered(name):
             "comment": f"{name} would be added to accounting.",
         }
     return {**ret, "changes": changes, "comment": f"{name} was added to accounting."}
-
-
-def applied(name):
-    """The running slurmctld has the files of /etc/slurm; no job ends for it.
-
-    name: str, for people
-    """
-    ret = {
-        "name": name,
-        "result": True,
-        "changes": {},
-        "comment": "slurmctld runs the configuration of its files.",
-    }
-    try:
-        found = __salt__["slurm_cluster.pending"]()
-    except CommandExecutionError as error:
-        return {**ret, "result": False, "comment": str(error)}
-    if found["state"] == "same":
-        return ret
-    if found["state"] == "stopped":
-        result = None if __opts__["test"] else False
-        return {**ret, "result": result, "comment": "slurmctld does not run yet."}
-    if found["refused"] and found["state"] == "differs":
-        return {**ret, "result": False, "comment": "\n".join(found["refused"])}
-    if found["state"] == "unrecorded" and __opts__["test"]:
-        return ret
-    if found["state"] == "unrecorded":
-        __salt__["slurm_cluster.record"]()
-        return ret
-    action = found["action"].lower()
-    changes = {"running configuration": "\n".join(found["changes"]) or "unknown before"}
-    if __opts__["test"]:
-        words = (
-            "would do nothing but note it" if action == "nothing" else f"would {action} slurmctld"
-        )
-        return {**ret, "result": None, "changes": changes, "comment": f"Saltern {words}."}
-    try:
-        __salt__["slurm_cluster.apply"](found["action"])
-    except CommandExecutionError as error:
-        return {**ret, "result": False, "comment": str(error)}
-    if action == "nothing":
-        return ret
-    return {**ret, "changes": changes, "comment": f"slurmctld took the change by {action}."}

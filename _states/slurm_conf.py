@@ -1,6 +1,5 @@
 """Slurm's configuration files on a controller: checked as a whole, then put in place one by one."""
 
-
 from salt.exceptions import CommandExecutionError
 
 __virtualname__ = "slurm_conf"

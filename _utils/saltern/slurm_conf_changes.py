@@ -28,13 +28,18 @@ _RESTARTS = frozenset(
         "authinfo",
     }
 )
-# Under a running cluster these lose the jobs' records (slurm.conf(5)), or need every daemon stopped and no job left.
+# Under a running cluster these lose the jobs' records (slurm.conf(5)), or need every daemon stopped
+# and no job left: key: (path in the plan, what to do).
+_DRAIN = "drain the cluster and stop every daemon first"
 _REFUSED = {
-    "authtype": "drain the cluster and stop every daemon first",
-    "credtype": "drain the cluster and stop every daemon first",
-    "switchtype": "jobs' records would be lost: drain the cluster and stop slurmctld first",
-    "slurmuser": "the state files belong to the old user: stop slurmctld and give them to the new one first",
-    "statesavelocation": "slurmctld would start without its jobs: stop it and copy the folder first",
+    "authtype": ("slurm:parameters:AuthType", _DRAIN),
+    "credtype": ("slurm:parameters:CredType", _DRAIN),
+    "switchtype": ("slurm:parameters:SwitchType", "jobs' records would be lost: " + _DRAIN),
+    "clustername": ("cluster:name", "accounting and state belong to the old name: put it back"),
+    "statesavelocation": (
+        "slurm:state_dir",
+        "slurmctld would start without its jobs: stop it and copy the folder first",
+    ),
 }
 
 Files = Mapping[str, str]
@@ -58,7 +63,7 @@ def action(before: Files, after: Files) -> Action:
 def refused(before: Files, after: Files) -> list[Problem]:
     """Changes that may not be made under a running controller."""
     return [
-        Problem("slurm.conf", text, "no change of this key while slurmctld runs", _REFUSED[key])
+        Problem(_REFUSED[key][0], text, "no change while slurmctld runs", _REFUSED[key][1])
         for key, text in (_changes(before, after) if before else ())
         if key in _REFUSED
     ]

@@ -52,7 +52,7 @@ include:
 
 # Compared with its files, not watched: a watch forgets when a run is cut between the key and the daemon.
 "munge: daemon":
-  slurm_cluster.daemon:
+  daemon.current:
     - name: {{ platform.service }}
     - files:
       - /etc/munge/munge.key

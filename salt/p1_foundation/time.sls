@@ -31,7 +31,7 @@ include:
 
 # Compared with its file, not watched: a watch forgets when a run is cut between file and daemon.
 "time: daemon":
-  slurm_cluster.daemon:
+  daemon.current:
     - name: {{ platform.service }}
     - files: [{{ platform.conf }}]
     - require:

@@ -21,7 +21,7 @@ include:
       - file: "database: configuration"
 
 "database: daemon":
-  slurm_cluster.daemon:
+  daemon.current:
     - name: {{ platform.service }}
     - files: [{{ platform.conf }}]
     - port: 3306
@@ -32,4 +32,4 @@ include:
   slurm_database.present:
     - name: slurmdbd
     - require:
-      - slurm_cluster: "database: daemon"
+      - daemon: "database: daemon"

@@ -28,7 +28,7 @@ include:
       - sls: p1_foundation
 
 "login: sackd":
-  slurm_cluster.daemon:
+  daemon.current:
     - name: sackd
     - files: [/etc/systemd/system/sackd.service]
     - require:

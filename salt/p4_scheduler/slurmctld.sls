@@ -58,19 +58,20 @@ include:
       - saltern: "slurmctld: waits for slurmdbd"
       - slurm_conf: "slurmctld: configuration"
 
+# Before the daemon: a running one takes the change without a restart, and refuses what it cannot use.
+"slurmctld: running configuration":
+  slurm_controller.applied:
+    - name: slurmctld
+    - require:
+      - slurm_cluster: "slurmctld: cluster in accounting"
+
 "slurmctld: daemon":
-  slurm_cluster.daemon:
+  daemon.current:
     - name: slurmctld
     - files: [/etc/systemd/system/slurmctld.service, /etc/slurm/jwt_hs256.key]
     - port: {{ slurm.ports.slurmctld }}
     - require:
-      - slurm_cluster: "slurmctld: cluster in accounting"
+      - slurm_controller: "slurmctld: running configuration"
       - file: "slurmctld: state folder"
       - file: "slurmctld: unit"
       - sls: p4_scheduler.logs
-
-"slurmctld: running configuration":
-  slurm_cluster.applied:
-    - name: slurmctld
-    - require:
-      - slurm_cluster: "slurmctld: daemon"

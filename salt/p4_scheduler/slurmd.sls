@@ -38,7 +38,7 @@ include:
       - sls: p4_scheduler.deployed
 
 "slurmd: daemon":
-  slurm_cluster.daemon:
+  daemon.current:
     - name: slurmd
     - files: [/etc/systemd/system/slurmd.service]
     - port: {{ slurm.ports.slurmd }}

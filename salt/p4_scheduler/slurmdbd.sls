@@ -26,7 +26,7 @@ include:
       - sls: p1_foundation
 
 "slurmdbd: daemon":
-  slurm_cluster.daemon:
+  daemon.current:
     - name: slurmdbd
     - files: {{ files | json }}
     - port: {{ salt['saltern.view']('slurm:ports:slurmdbd') }}
@@ -41,4 +41,4 @@ include:
     - name: slurmdbd
     - timeout: {{ salt['saltern.view']('waits:database_s') }}
     - require:
-      - slurm_cluster: "slurmdbd: daemon"
+      - daemon: "slurmdbd: daemon"

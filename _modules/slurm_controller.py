@@ -1,0 +1,198 @@
+"""The running slurmctld and its configuration: what it has not taken yet, and the least that makes it."""
+
+import os
+import tempfile
+import time
+
+import salt.utils.files
+from salt.exceptions import CommandExecutionError
+from saltern import slurm_answers, slurm_conf_changes, slurm_daemons
+
+__virtualname__ = "slurm_controller"
+
+_CONF = "/etc/slurm"
+_FILES = ("cgroup.conf", "gres.conf", "slurm.conf")
+_APPLIED = "/var/lib/saltern/slurm_conf"  # what the running controller last took
+_ANSWER_S = 30
+_APPLY_S = 120
+_PAUSE_S = 0.5
+
+
+def __virtual__():
+    return __virtualname__
+
+
+def refused():
+    """Why the plan's configuration may not be installed while slurmctld runs: it would lose its jobs.
+
+    Returns a list of ``saltern.problem.Problem``; empty when it may.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_controller.refused
+    """
+    if not __salt__["daemon.status"]("slurmctld")["active"]:
+        return []
+    return slurm_conf_changes.refused(_read(_APPLIED), __salt__["slurm_conf.files"]())
+
+
+def pending(planned=False):
+    """What the running slurmctld has not taken of its files.
+
+    planned: bool, compare with the files that the plan wants and not with those in /etc/slurm
+        (a dry run)
+    Returns a dict: ``state`` str, one of ``stopped``, ``same``, ``unrecorded`` (it read them when
+    it started), ``differs``; ``changes`` list of str; ``action`` one of NOTHING, RECONFIGURE,
+    RESTART.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_controller.pending
+    """
+    status = __salt__["daemon.status"]("slurmctld")
+    now = __salt__["slurm_conf.files"]() if planned else _read(_CONF)
+    before = _read(_APPLIED)
+    found = {
+        "state": "differs",
+        "changes": slurm_conf_changes.changed(before, now),
+        "action": slurm_conf_changes.action(before, now).name,
+    }
+    if not status["active"]:
+        return {**found, "state": "stopped"}
+    if planned and before and before != now:
+        return found
+    matches = _matches()
+    if before == now and matches:
+        return {**found, "state": "same"}
+    if matches and _has_read_all(status):
+        return {**found, "state": "unrecorded"}
+    if before == now:
+        # Recorded, but the daemon runs something else: somebody's own reconfigure, or a cut.
+        different = ["the running configuration differs from the files"]
+        return {**found, "action": "RECONFIGURE", "changes": different}
+    return found
+
+
+def record():
+    """Note that the running slurmctld has the files of /etc/slurm.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_controller.record
+    """
+    os.makedirs(_APPLIED, mode=0o700, exist_ok=True)
+    _write(_APPLIED, _read(_CONF))
+
+
+def apply(action):
+    """Make the running slurmctld take the files of /etc/slurm, by the least that does it.
+
+    action: str, NOTHING, RECONFIGURE or RESTART
+    No running job ends. The exit status of scontrol is not believed: the running configuration is
+    read back. When it is not the new one, the former files are put back and CommandExecutionError
+    is raised with slurmctld's own words.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_controller.apply RECONFIGURE
+    """
+    mark = time.time()
+    said = "" if action == "NOTHING" else _take(action)
+    if action == "NOTHING" or _taken():
+        record()
+        return
+    log = __salt__["daemon.log_since"]("slurmctld", mark)
+    words = "; ".join(slurm_answers.reasons(log)) or said.strip() or "it said nothing"
+    raise CommandExecutionError(
+        f"slurmctld refused the new configuration: {words}. {_roll_back(action)}"
+    )
+
+
+def _take(action):
+    if action == "RESTART":
+        try:
+            __salt__["daemon.start"]("slurmctld")
+        except CommandExecutionError as error:
+            return str(error)
+        return ""
+    result = _scontrol(["reconfigure"], _APPLY_S)
+    return result["stderr"] or result["stdout"]
+
+
+def _taken():
+    """Wait until the daemon that runs started after the files changed and calls them its own."""
+    deadline = time.monotonic() + _ANSWER_S
+    while time.monotonic() < deadline:
+        status = __salt__["daemon.status"]("slurmctld")
+        if status["active"] and _has_read_all(status) and _matches():
+            return True
+        time.sleep(_PAUSE_S)
+    return False
+
+
+def _roll_back(action):
+    former = _read(_APPLIED)
+    if not former:
+        return "There is no former configuration to go back to."
+    _write(_CONF, former)
+    if action == "RESTART" or not __salt__["daemon.status"]("slurmctld")["active"]:
+        __salt__["daemon.start"]("slurmctld")
+    return "The former files are back, and slurmctld runs with them."
+
+
+def _matches():
+    """Whether slurmctld's hash of its configuration is that of the file here; None without answer."""
+    result = _scontrol(["show", "config"], _ANSWER_S)
+    if result["retcode"]:
+        return None
+    return slurm_answers.config(result["stdout"]).get("HASH_VAL", "Match") == "Match"
+
+
+def _has_read_all(status):
+    paths = [os.path.join(_CONF, name) for name in _FILES]
+    return all(
+        os.stat(path).st_mtime <= status["started"] for path in paths if os.path.exists(path)
+    )
+
+
+def _scontrol(arguments, timeout):
+    try:
+        return __salt__["cmd.run_all"](
+            [f"{slurm_daemons.TREE}/bin/scontrol", *arguments],
+            python_shell=False,
+            timeout=timeout,
+            ignore_retcode=True,
+            output_loglevel="quiet",
+        )
+    except CommandExecutionError as error:  # a time-out
+        return {"retcode": 124, "stdout": "", "stderr": str(error)}
+
+
+def _read(folder):
+    found = {}
+    for name in _FILES:
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            with salt.utils.files.fopen(path, encoding="utf-8") as file:
+                found[name] = file.read()
+    return found
+
+
+def _write(folder, files):
+    """Each file whole or not at all."""
+    for name, text in files.items():
+        descriptor, aside = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            os.fchmod(file.fileno(), 0o644)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, os.path.join(folder, name))
