@@ -7,6 +7,17 @@ state run of that minion.
 import hashlib
 import json
 
+# An external pillar that cannot be loaded is only logged by Salt, and every minion goes on without a plan; one that
+# raises stops every state run. So a missing library is kept here and raised below.
+try:
+    import saltern_master
+
+    from saltern import plan, roles, secret_store, view
+except ImportError as error:
+    _missing = error
+else:
+    _missing = None
+
 __virtualname__ = "saltern"
 
 # The last plan that this process resolved: (hash of the raw plan and schema, plan).
@@ -27,11 +38,12 @@ def ext_pillar(minion_id, pillar, schema_file, secrets_dir):
 
     Raises PlanError, UnknownHost, SecretError.
     """
-    # Imported here: an external pillar that cannot be loaded is only logged, one that raises stops every state run.
-    import saltern_master
-    from saltern import roles, secret_store, view
-
     pillar.pop("saltern", None)
+    if _missing:
+        raise RuntimeError(
+            f"The master's Salt Python lacks what the plan needs ({_missing}). On the master: "
+            "salt-pip install -r etc/requirements-master.txt, then restart salt-master."
+        )
     resolved = _resolve(saltern_master.raw_plan(__opts__), saltern_master.schema_text(schema_file))
     mine = view.of(resolved, minion_id)
     store = secret_store.Store(secrets_dir)
@@ -45,8 +57,6 @@ def ext_pillar(minion_id, pillar, schema_file, secrets_dir):
 
 def _resolve(raw, schema_text):
     global _resolved  # noqa: PLW0603 - a cache of one, per master process
-    from saltern import plan
-
     # Keys stay in the plan's order: the first controller is the primary.
     text = f"{schema_text}{json.dumps(raw, default=str)}"
     key = hashlib.sha256(text.encode()).hexdigest()
