@@ -231,17 +231,14 @@ def _finish(
     changed = sum(len(result.changed) for result in results.values())
     said = f"{changed} states changed something" if changed else "nothing had to be changed"
     console.print(f"\n{len(results)} hosts, {said}, jobs ran; {clock(seconds)} in all. Next:")
+    names = sorted(results)
     named = "" if lab.name == "lab" else f" --name {lab.name}"
-    for command, meaning in (
-        (
-            f"lab/lab shell{named} {plan.login} --user {plan.job_user}",
-            "log in and try sinfo, srun, sbatch",
-        ),
-        (
-            f"lab/lab exec{named} {plan.master} -- salt-run saltern.plan",
-            "the plan as the master sees it",
-        ),
-        (f"lab/lab power-off{named} node02", "see what a failure looks like"),
-        (f"lab/lab destroy{named}", "away with it; the cache stays"),
-    ):
-        console.print(f"  {command:<58} {meaning}", markup=False)
+    commands = {
+        f"lab/lab shell{named} {plan.login} --user {plan.job_user}": "try sinfo, srun, sbatch",
+        f"lab/lab exec{named} {plan.master} -- salt-run saltern.plan": "the plan, checked",
+        f"lab/lab power-off{named} {names[-1]}": "see what a failure looks like",
+        f"lab/lab destroy{named}": "away with it; the cache stays",
+    }
+    width = max(map(len, commands))
+    for command, meaning in commands.items():
+        console.print(f"  {command:<{width}}  {meaning}", markup=False)

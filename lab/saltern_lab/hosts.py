@@ -153,7 +153,7 @@ def enter(lab: Lab, name: str, command: Sequence[str], user: str | None = None) 
     ]
     if user:
         # A login shell, so that the host's own profile sets the path, as for a person.
-        words += ["runuser", "-l", user, "-c", 'exec "$0" "$@"', *command]
+        words += ["runuser", "-l", "-c", 'exec "$0" "$@"', "--", user, *command]
         return words
     return [*words, *command]
 
