@@ -1,4 +1,5 @@
-"""The one reader of pillar: a host's view of the plan, its platform's names, and files that hold secrets."""
+"""The one reader of pillar: a host's view of the plan, its platform's names, and files that hold
+secrets."""
 
 import os
 import re
@@ -9,7 +10,6 @@ import time
 
 import salt.utils.files
 from salt.exceptions import CommandExecutionError
-
 from saltern import hostsfile, kernel
 from saltern import platform as platforms
 
@@ -28,8 +28,10 @@ def _whole():
     view = __pillar__.get("saltern")
     if not view or view.get("format") != 1:
         raise CommandExecutionError(
-            "This host has no view of the plan in its pillar. On the master, check that etc/master.d/saltern.conf is "
-            "included, that the plan is sound (`salt-run saltern.plan`) and that it names this host "
+            "This host has no view of the plan in its pillar. On the master, check that "
+            "etc/master.d/saltern.conf is "
+            "included, that the plan is sound (`salt-run saltern.plan`) and that it names this "
+            "host "
             f"({__opts__['id']}); then `salt {__opts__['id']} saltutil.refresh_pillar`."
         )
     return view
@@ -51,18 +53,31 @@ def view(path=""):
     for key in path.split(":") if path else []:
         if not isinstance(value, dict) or key not in value:
             raise CommandExecutionError(
-                f"The view of {__opts__['id']} has no {path!r}: the plan gives it to other roles than "
+                f"The view of {__opts__['id']} has no {path!r}: the plan gives it to other roles "
+                "than "
                 f"{', '.join(_whole()['roles'])}, or the key is misspelt."
             )
         value = value[key]
+    return _plain(value)
+
+
+def _plain(value):
+    """Salt 3008 wraps pillar in containers that print as asterisks; the view holds nothing to
+    hide."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
     return value
 
 
 def platform():
     """Package names, paths and units of this host's operating system.
 
-    Returns a dict, see ``_utils/saltern/platform.py``. On a system that Saltern does not know, that of the plan's
-    system: so that phase 0 can render, and its gate says in one sentence what is known. No state runs before it.
+    Returns a dict, see ``_utils/saltern/platform.py``. On a system that Saltern does not know, that
+    of the plan's
+    system: so that phase 0 can render, and its gate says in one sentence what is known. No state
+        runs before it.
 
     CLI Example:
 
@@ -162,7 +177,8 @@ def await_port(host, port, timeout, what):
             waited = time.monotonic() - start
             if waited >= timeout:
                 raise CommandExecutionError(
-                    f"{what} on {host}:{port} did not answer within {timeout:.0f} s ({error.strerror or error}). "
+                    f"{what} on {host}:{port} did not answer within {timeout:.0f} s "
+                    f"({error.strerror or error}). "
                     f"Look at {host}: is {what} running there, and can this host reach the port?"
                 ) from None
         time.sleep(_PAUSE_S)
@@ -178,7 +194,8 @@ def secret_file(name, text, user, group, mode, test=False):
     test: bool, only say what would change
 
     The new content stands in a file of its own, with its owner and mode, before it takes the name.
-    Returns a dict of what differed, never with content: ``{"content": "differs (hidden)", "mode": "0644 -> 0400"}``.
+    Returns a dict of what differed, never with content: ``{"content": "differs (hidden)", "mode":
+    "0644 -> 0400"}``.
     Raises CommandExecutionError for an unknown secret, user, group or folder.
 
     CLI Example:
@@ -191,7 +208,9 @@ def secret_file(name, text, user, group, mode, test=False):
     try:
         uid, gid = __salt__["file.user_to_uid"](user), __salt__["file.group_to_gid"](group)
     except (KeyError, OSError) as error:
-        raise CommandExecutionError(f"{name}: no user {user} or group {group} here: {error}") from None
+        raise CommandExecutionError(
+            f"{name}: no user {user} or group {group} here: {error}"
+        ) from None
     if uid == "" or gid == "":
         if test:  # a state before this one makes them
             return {"content": "missing", "owner": f"{user}:{group}, not here yet"}
@@ -203,7 +222,8 @@ def secret_file(name, text, user, group, mode, test=False):
 
 
 def secret_stdin(cmd, text, timeout=60):
-    """Run a program with a text that names secrets on its standard input. What it prints is thrown away.
+    """Run a program with a text that names secrets on its standard input. What it prints is thrown
+    away.
 
     cmd: list of str, without secrets
     text: str, with placeholders as in ``secret_file``
@@ -245,7 +265,8 @@ def _resolved(text):
     unknown = sorted(set(_PLACEHOLDER.findall(text)) - set(_secrets()))
     if unknown:
         raise CommandExecutionError(
-            f"{__opts__['id']} has no secret {', '.join(unknown)}: its roles ({', '.join(_whole()['roles'])}) "
+            f"{__opts__['id']} has no secret {', '.join(unknown)}: its roles "
+            f"({', '.join(_whole()['roles'])}) "
             "do not need it (the table is SECRETS in _utils/saltern/roles.py)."
         )
     return _PLACEHOLDER.sub(lambda match: _secrets()[match[1]], text)

@@ -14,7 +14,6 @@ import urllib.request
 import salt.utils.files
 import salt.utils.hashutils
 from salt.exceptions import CommandExecutionError
-
 from saltern import build, build_features
 
 __virtualname__ = "slurm_build"
@@ -38,13 +37,15 @@ def __virtual__():
     return __virtualname__
 
 
-# --- what would be built -------------------------------------------------------------------------------------
+# --- what would be built
+# -------------------------------------------------------------------------------------
 
 
 def plan():
     """What would be built on this builder, and why.
 
-    Returns a dict: ``name`` (version and build id), ``build_id``, ``spec_id``, ``inputs``, ``needed`` (bool: the
+    Returns a dict: ``name`` (version and build id), ``build_id``, ``spec_id``, ``inputs``,
+    ``needed`` (bool: the
     store does not have it), ``why`` (list of str: what changed since the last artefact).
 
     CLI Example:
@@ -55,7 +56,7 @@ def plan():
     """
     wanted = build.spec(_section())
     inputs = {"spec": wanted, "system": _system(), "packages": _package_versions(wanted)}
-    identity = build.build_id(**{"wanted": wanted, "system": inputs["system"], "packages": inputs["packages"]})
+    identity = build.build_id(wanted, inputs["system"], inputs["packages"])
     name = build.name(wanted, identity)
     have = os.path.exists(_manifest_path(name))
     last = build.newest(_manifests())
@@ -161,7 +162,8 @@ def features(tree=build.LINK):
 
 
 def verify(tree=build.LINK):
-    """Why a tree is not what its manifest and the plan say: features, files, and the libraries of each plugin.
+    """Why a tree is not what its manifest and the plan say: features, files, and the libraries of
+    each plugin.
 
     tree: str, path
     Returns a list of str, empty when all is well.
@@ -177,19 +179,26 @@ def verify(tree=build.LINK):
         return [f"{tree}: no artefact is deployed here"]
     files = _files(real)
     lost = sorted(set(_read_json(os.path.join(real, MANIFEST))["files"]) - set(files))
-    found = [str(problem) for problem in build_features.lacking(_section()["features"], files, real)]
+    found = [
+        str(problem) for problem in build_features.lacking(_section()["features"], files, real)
+    ]
     if lost:
-        found.append(f"{real}: found {len(lost)} files missing, first {lost[0]}; expected the manifest's")
+        found.append(
+            f"{real}: found {len(lost)} files missing, first {lost[0]}; expected the manifest's"
+        )
     return found + build.foreign(_libraries(real, files), real)
 
 
-# --- building ------------------------------------------------------------------------------------------------
+# --- building
+# ------------------------------------------------------------------------------------------------
 
 
 def build_artefact():
-    """Build the wanted artefact and put it into the store; the last file to appear there is its manifest.
+    """Build the wanted artefact and put it into the store; the last file to appear there is its
+    manifest.
 
-    Returns the manifest. Raises CommandExecutionError with the step, the end of its log and what to do.
+    Returns the manifest. Raises CommandExecutionError with the step, the end of its log and what to
+    do.
 
     CLI Example:
 
@@ -230,11 +239,14 @@ def _refuse_without_parts(spec):
     """configure would go on without them, and nodes would count no GPU and start no rank."""
     stage = f"{WORK}/stage"
     if "pmix" in spec["features"] and not os.path.exists(f"{stage}/include/pmix.h"):
-        raise CommandExecutionError("Slurm is not built before PMIx exists: the tree has no include/pmix.h.")
+        raise CommandExecutionError(
+            "Slurm is not built before PMIx exists: the tree has no include/pmix.h."
+        )
     if "nvml" in spec["features"] and not any(os.path.exists(path) for path in _NVML_HEADERS):
         raise CommandExecutionError(
             "Slurm is not built before NVML exists: found none of "
-            f"{', '.join(_NVML_HEADERS)}; install {' '.join(_feature_packages(['nvml']))}, or take nvml out of "
+            f"{', '.join(_NVML_HEADERS)}; install {' '.join(_feature_packages(['nvml']))}, or "
+            "take nvml out of "
             "build:features."
         )
 
@@ -248,7 +260,11 @@ def _check_tree(spec, prefix, logs):
         raise CommandExecutionError("\n".join(str(problem) for problem in problems))
     objects = [f"{prefix}/{file}" for file in files if _is_object(file)]
     log = os.path.join(logs, "libraries.log")
-    _run_step(build.Step("libraries", ["sh", "-c", 'ldd "$@" || true', "ldd", *objects], prefix), prefix, log)
+    _run_step(
+        build.Step("libraries", ["sh", "-c", 'ldd "$@" || true', "ldd", *objects], prefix),
+        prefix,
+        log,
+    )
     foreign = build.foreign(_read(log), prefix)
     if foreign:
         raise CommandExecutionError("The built tree would not run:\n" + "\n".join(foreign))
@@ -259,7 +275,18 @@ def _pack(wanted):
     name, prefix = wanted["name"], f"{build.ROOT}/{wanted['name']}"
     archive = os.path.join(STORE, f"slurm-{name}.tar.gz")
     aside = f"{archive}.new"
-    tar = ["tar", "--owner=0", "--group=0", "--numeric-owner", "--sort=name", "-C", build.ROOT, "-czf", "-", name]
+    tar = [
+        "tar",
+        "--owner=0",
+        "--group=0",
+        "--numeric-owner",
+        "--sort=name",
+        "-C",
+        build.ROOT,
+        "-czf",
+        "-",
+        name,
+    ]
     _tell("pack", 1, 1)
     _run_step(build.Step("pack", tar, "/"), prefix, aside, errors=f"{LOGS}/build-{name}/pack.log")
     os.chmod(aside, 0o644)
@@ -281,7 +308,8 @@ def _pack(wanted):
 
 
 def _run_step(step, prefix, log, errors=None):
-    """One program in the builder's sandbox: no privileges, no network, and the final prefix bound to the stage."""
+    """One program in the builder's sandbox: no privileges, no network, and the final prefix bound
+    to the stage."""
     properties = {
         "User": USER,
         "Group": USER,
@@ -298,7 +326,14 @@ def _run_step(step, prefix, log, errors=None):
         "StandardOutput": f"file:{log}",
         "StandardError": f"file:{errors}" if errors else f"file:{log}",
     }
-    command = ["systemd-run", "--quiet", "--wait", "--collect", f"--unit={UNIT}", "--setenv=LC_ALL=C"]
+    command = [
+        "systemd-run",
+        "--quiet",
+        "--wait",
+        "--collect",
+        f"--unit={UNIT}",
+        "--setenv=LC_ALL=C",
+    ]
     command += [f"--property={key}={value}" for key, value in properties.items()]
     for path in {log, errors} - {None}:
         with salt.utils.files.fopen(path, "w"):
@@ -314,7 +349,8 @@ def _run_step(step, prefix, log, errors=None):
         said = _read(errors or log) or result["stderr"]
         tail = "\n".join(said.splitlines()[-_TAIL_LINES:])
         raise CommandExecutionError(
-            f"The build stopped at {step.name} (exit status {result['retcode']}). The end of {errors or log}:\n{tail}"
+            f"The build stopped at {step.name} (exit status {result['retcode']}). The end of "
+            f"{errors or log}:\n{tail}"
         )
 
 
@@ -339,7 +375,8 @@ def _only_one():
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise CommandExecutionError(
-                "Another build runs on this builder: wait for it (salt-run jobs.active), then run again."
+                "Another build runs on this builder: wait for it (salt-run jobs.active), then run "
+                "again."
             ) from None
         yield
 
@@ -359,7 +396,8 @@ def _source(name):
         os.makedirs(os.path.dirname(aside), mode=0o700, exist_ok=True)
         os.replace(path, aside)
         raise CommandExecutionError(
-            f"build:sources:{name}: found sha256 {found}; expected {source['sha256']}. It is not used; "
+            f"build:sources:{name}: found sha256 {found}; expected {source['sha256']}. It is not "
+            "used; "
             f"it lies at {aside} for inspection. Correct the mirror, or the plan."
         )
     return path
@@ -372,14 +410,18 @@ def _source_url(name, source):
     if source["url"]:
         return source["url"]
     raise CommandExecutionError(
-        f"build:sources:{name}: nothing says where {source['file']} comes from; expected mirror:sources (a base URL), "
+        f"build:sources:{name}: nothing says where {source['file']} comes from; expected "
+        "mirror:sources (a base URL), "
         f"build:sources:{name}:url, or the file itself at {SOURCES}/{source['file']}."
     )
 
 
 def _download(url, path, where):
     try:
-        with urllib.request.urlopen(url, timeout=60) as answer, salt.utils.files.fopen(path, "wb") as file:
+        with (
+            urllib.request.urlopen(url, timeout=60) as answer,
+            salt.utils.files.fopen(path, "wb") as file,
+        ):
             shutil.copyfileobj(answer, file)
     except (urllib.error.URLError, OSError) as error:
         with contextlib.suppress(FileNotFoundError):
@@ -392,11 +434,13 @@ def _download(url, path, where):
 
 def _tell(step, number, total):
     __salt__["event.send"](
-        "saltern/build/progress", {"step": step, "number": number, "total": total, "text": f"{step} ({number}/{total})"}
+        "saltern/build/progress",
+        {"step": step, "number": number, "total": total, "text": f"{step} ({number}/{total})"},
     )
 
 
-# --- deploying -----------------------------------------------------------------------------------------------
+# --- deploying
+# -----------------------------------------------------------------------------------------------
 
 
 def offered(timeout=0):
@@ -423,7 +467,8 @@ def offered(timeout=0):
         if waited >= timeout:
             offer = f"another one ({record['name']})" if record else "none"
             raise CommandExecutionError(
-                f"Waited {waited:.0f} s for the builder {builder['name']} to offer the artefact of this plan "
+                f"Waited {waited:.0f} s for the builder {builder['name']} to offer the artefact "
+                "of this plan "
                 f"(spec {spec_id}); it offers {offer}. Look at the state p4_scheduler.build there."
             )
         time.sleep(_PAUSE_S)
@@ -468,12 +513,15 @@ def deploy(offer):
         found = salt.utils.hashutils.get_hash(archive, "sha256")
         if found != offer["sha256"]:
             raise CommandExecutionError(
-                f"{offer['url']}: found sha256 {found}; expected {offer['sha256']}, as the builder says. Not unpacked."
+                f"{offer['url']}: found sha256 {found}; expected {offer['sha256']}, as the "
+                "builder says. Not unpacked."
             )
         with tarfile.open(archive) as tar:
             tar.extractall(aside, filter="data")  # refuses what would leave the folder
         tree = f"{aside}/{offer['name']}"
-        _write_json(f"{tree}/{MANIFEST}", {key: value for key, value in offer.items() if key != "url"})
+        _write_json(
+            f"{tree}/{MANIFEST}", {key: value for key, value in offer.items() if key != "url"}
+        )
         if os.path.exists(target):
             shutil.rmtree(target)  # without a manifest: a cut removal
         os.rename(tree, target)
@@ -519,7 +567,8 @@ def activate(name):
 
 
 def surplus():
-    """The deployed artefacts beyond those that the plan keeps; never one that is active or still runs.
+    """The deployed artefacts beyond those that the plan keeps; never one that is active or still
+    runs.
 
     Returns a list of str.
 
@@ -529,7 +578,10 @@ def surplus():
 
         salt '*' slurm_build.surplus
     """
-    trees = {os.path.basename(os.path.dirname(p)): os.path.getmtime(p) for p in glob.glob(f"{build.ROOT}/*/{MANIFEST}")}
+    trees = {
+        os.path.basename(os.path.dirname(p)): os.path.getmtime(p)
+        for p in glob.glob(f"{build.ROOT}/*/{MANIFEST}")
+    }
     trees.pop("current", None)
     return build.surplus(list(trees), trees, {active(), *_running()}, _section()["keep"])
 
@@ -547,8 +599,12 @@ def remove(name):
         salt 'node01' slurm_build.remove 24.11.5-0123456789ab
     """
     if name not in surplus():
-        raise CommandExecutionError(f"{name} stays: it is active, still runs, or is within build:keep.")
-    os.unlink(f"{build.ROOT}/{name}/{MANIFEST}")  # first: a cut removal looks unfinished, not deployed
+        raise CommandExecutionError(
+            f"{name} stays: it is active, still runs, or is within build:keep."
+        )
+    os.unlink(
+        f"{build.ROOT}/{name}/{MANIFEST}"
+    )  # first: a cut removal looks unfinished, not deployed
     shutil.rmtree(f"{build.ROOT}/{name}")
 
 
@@ -563,7 +619,8 @@ def _running():
     return found
 
 
-# --- small things --------------------------------------------------------------------------------------------
+# --- small things
+# --------------------------------------------------------------------------------------------
 
 
 def _section():
@@ -579,9 +636,12 @@ def _system():
 
 
 def _package_versions(wanted):
-    """The version of each package that a build would use: the one installed, else the one that would be."""
+    """The version of each package that a build would use: the one installed, else the one that
+    would be."""
     __salt__["pkg.refresh_db"]() if not _lists_known() else None
-    names = sorted({*__salt__["saltern.platform"]()["slurm_build"], *_feature_packages(wanted["features"])})
+    names = sorted(
+        {*__salt__["saltern.platform"]()["slurm_build"], *_feature_packages(wanted["features"])}
+    )
     have = __salt__["pkg.list_pkgs"]()
     unknown = [name for name in names if name not in have]
     coming = __salt__["pkg.latest_version"](*unknown, refresh=False) if unknown else {}
@@ -618,7 +678,11 @@ def _is_object(file):
 def _libraries(tree, files):
     objects = [f"{tree}/{file}" for file in files if _is_object(file)]
     result = __salt__["cmd.run_all"](
-        ["ldd", *objects], python_shell=False, ignore_retcode=True, output_loglevel="quiet", timeout=120
+        ["ldd", *objects],
+        python_shell=False,
+        ignore_retcode=True,
+        output_loglevel="quiet",
+        timeout=120,
     )
     return result["stdout"]
 

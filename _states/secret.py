@@ -10,7 +10,8 @@ def __virtual__():
 
 
 def file(name, text, user, group, mode):
-    """A file whose text names secrets as ``<secret:munge_key>``; its content never shows in a return.
+    """A file whose text names secrets as ``<secret:munge_key>``; its content never shows in a
+    return.
 
     name: str, path
     text: str, public, with placeholders
@@ -19,7 +20,9 @@ def file(name, text, user, group, mode):
     """
     ret = {"name": name, "result": True, "changes": {}, "comment": f"{name} is as wanted."}
     try:
-        differs = __salt__["saltern.secret_file"](name, text, user, group, mode, test=__opts__["test"])
+        differs = __salt__["saltern.secret_file"](
+            name, text, user, group, mode, test=__opts__["test"]
+        )
     except CommandExecutionError as error:
         return {**ret, "result": False, "comment": str(error)}
     if not differs:

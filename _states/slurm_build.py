@@ -4,6 +4,7 @@ from salt.exceptions import CommandExecutionError
 
 __virtualname__ = "slurm_build"
 
+
 def __virtual__():
     return __virtualname__
 
@@ -40,7 +41,9 @@ def deployed(name, timeout):
     except CommandExecutionError as error:
         return {**ret, "result": None if __opts__["test"] else False, "comment": str(error)}
     try:
-        changes = {} if __salt__["slurm_build.deployed"](offer["name"]) else {"deployed": offer["name"]}
+        changes = (
+            {} if __salt__["slurm_build.deployed"](offer["name"]) else {"deployed": offer["name"]}
+        )
         if changes and not __opts__["test"]:
             __salt__["slurm_build.deploy"](offer)
         surplus = [tree for tree in __salt__["slurm_build.surplus"]() if tree != offer["name"]]
@@ -51,7 +54,12 @@ def deployed(name, timeout):
     except CommandExecutionError as error:
         return {**ret, "result": False, "comment": str(error)}
     result = None if changes and __opts__["test"] else True
-    return {**ret, "result": result, "changes": changes, "comment": f"{offer['name']} is what the builder offers."}
+    return {
+        **ret,
+        "result": result,
+        "changes": changes,
+        "comment": f"{offer['name']} is what the builder offers.",
+    }
 
 
 def active(name):
@@ -67,7 +75,12 @@ def active(name):
             return {**ret, "comment": f"{wanted} is active."}
         changes = {"active": {"old": now, "new": wanted}}
         if __opts__["test"]:
-            return {**ret, "result": None, "changes": changes, "comment": f"{wanted} would become active."}
+            return {
+                **ret,
+                "result": None,
+                "changes": changes,
+                "comment": f"{wanted} would become active.",
+            }
         __salt__["slurm_build.activate"](wanted)
     except CommandExecutionError as error:
         return {**ret, "result": None if __opts__["test"] else False, "comment": str(error)}

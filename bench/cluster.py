@@ -17,7 +17,8 @@ _cache: "tempfile.TemporaryDirectory[str] | None" = None
 def cold_and_warm() -> dict[str, float]:
     """`lab/lab cluster` with an empty cache, then with bare hosts and the cache that it left.
 
-    The tools' Python environment is there already; everything else (root, packages, sources, artefact) is not.
+    The tools' Python environment is there already; everything else (root, packages, sources,
+    artefact) is not.
     """
     global _cache  # noqa: PLW0603 - the bench's own folder, removed by clean()
     _cache = tempfile.TemporaryDirectory(prefix="saltern-bench-", dir="/var/tmp")

@@ -64,7 +64,8 @@ def plan_10k() -> dict[str, float]:
 def slurm_conf_10k() -> dict[str, float]:
     """A controller's files of a resolved plan: written, and checked as before an installation.
 
-    Slurm's own parser belongs to a deployed tree and is not in this figure (5 ms for four nodes; FACTS).
+    Slurm's own parser belongs to a deployed tree and is not in this figure (5 ms for four nodes;
+    FACTS).
     """
     schema = json.loads((ROOT / "pillar/schema.json").read_text(encoding="utf-8"))
     mine = view.of(plans.resolve(schema, big_plan()), "ctl1")

@@ -1,4 +1,5 @@
-"""Helpers of the tests: plans as data, and Salt's modules loaded with the names that Salt would give them."""
+"""Helpers of the tests: plans as data, and Salt's modules loaded with the names that Salt would
+give them."""
 
 import copy
 import importlib.util
@@ -16,7 +17,8 @@ EXAMPLE = yaml.safe_load((ROOT / "pillar/example/plan.sls").read_text(encoding="
 
 
 def example(**changes: Any) -> dict[str, Any]:
-    """The example plan, with changes by key path: example(**{"hosts:mgmt01:roles": [...]}); None removes a key."""
+    """The example plan, with changes by key path: example(**{"hosts:mgmt01:roles": [...]}); None
+    removes a key."""
     plan = copy.deepcopy(EXAMPLE)
     for path, value in changes.items():
         *parents, last = path.split(":")
@@ -53,14 +55,19 @@ def everyone() -> dict[str, Any]:
     }
     plan["hosts"]["cpu1"]["node_type"] = "small"
     plan["hosts"]["gpu1"]["node_type"] = "dgx"
-    plan["node_types"]["dgx"] = {"cpus": 128, "memory_mb": 1000000, "gpus": {"type": "h100", "count": 8}}
+    plan["node_types"]["dgx"] = {
+        "cpus": 128,
+        "memory_mb": 1000000,
+        "gpus": {"type": "h100", "count": 8},
+    }
     plan["partitions"] = {"batch": {"nodes": "cpu1,gpu1", "default": True}}
     plan["foundation"]["time"] = {"serve": ["ctl1"], "servers": ["ntp.site.example"]}
     return plan
 
 
 def load(kind: str, name: str, **dunders: Any) -> ModuleType:
-    """A module of `_modules`, `_states`, … with its dunder names set: load("states", "secret", __salt__={...})."""
+    """A module of `_modules`, `_states`, … with its dunder names set: load("states", "secret",
+    __salt__={...})."""
     path = ROOT / f"_{kind}" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"under_test_{kind}_{name}", path)
     assert spec is not None and spec.loader is not None
@@ -70,7 +77,12 @@ def load(kind: str, name: str, **dunders: Any) -> ModuleType:
         "__salt__": {},
         "__states__": {},
         "__opts__": {"test": False, "id": "node01"},
-        "__grains__": {"os": "Debian", "os_family": "Debian", "osmajorrelease": 13, "osrelease": "13"},
+        "__grains__": {
+            "os": "Debian",
+            "os_family": "Debian",
+            "osmajorrelease": 13,
+            "osrelease": "13",
+        },
         "__pillar__": {},
         "__context__": {},
     }

@@ -35,7 +35,9 @@ def spec(build: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "recipe": RECIPE,
         "sources": {
-            name: {key: build["sources"][name][key] for key in ("version", "sha256", "subdirectory")}
+            name: {
+                key: build["sources"][name][key] for key in ("version", "sha256", "subdirectory")
+            }
             for name in ORDER
         },
         "features": sorted(build["features"]),
@@ -50,7 +52,8 @@ def digest(value: Any) -> str:
 
 
 def build_id(wanted: Spec, system: Mapping[str, str], packages: Mapping[str, str]) -> str:
-    """The id of an artefact: its spec, the operating system, the versions of tools and linked libraries."""
+    """The id of an artefact: its spec, the operating system, the versions of tools and linked
+    libraries."""
     return digest({"spec": wanted, "system": system, "packages": packages})
 
 
@@ -121,7 +124,9 @@ def configure_flags(wanted: Spec, prefix: str) -> dict[str, list[str]]:
     }
 
 
-def steps(wanted: Spec, archives: Mapping[str, str], prefix: str, work: str, jobs: int) -> list[Step]:
+def steps(
+    wanted: Spec, archives: Mapping[str, str], prefix: str, work: str, jobs: int
+) -> list[Step]:
     """The programs of a build in their order; each source against the ones before it."""
     listed = [
         step
@@ -130,7 +135,9 @@ def steps(wanted: Spec, archives: Mapping[str, str], prefix: str, work: str, job
     ]
     folder = _folder(wanted, "slurm", work)
     if "pam" in wanted["features"]:
-        listed.append(Step("slurm-pam", ["make", "-C", "contribs/pam_slurm_adopt", "install"], folder))
+        listed.append(
+            Step("slurm-pam", ["make", "-C", "contribs/pam_slurm_adopt", "install"], folder)
+        )
     return [*listed, *_trim_steps(prefix)]
 
 
@@ -144,7 +151,11 @@ def _source_steps(
     return [
         # Slurm's configure takes a folder for PAM modules only if it is there.
         Step(f"{source}-unpack", ["mkdir", "-p", top, f"{prefix}/lib/security"], work),
-        Step(f"{source}-unpack", ["tar", "-xf", archive, "-C", top, "--strip-components=1", "--no-same-owner"], work),
+        Step(
+            f"{source}-unpack",
+            ["tar", "-xf", archive, "-C", top, "--strip-components=1", "--no-same-owner"],
+            work,
+        ),
         Step(f"{source}-configure", [f"{folder}/configure", *flags, run_path], folder),
         Step(f"{source}-make", ["make", f"-j{jobs}"], folder),
         Step(f"{source}-install", ["make", f"-j{jobs}", "install"], folder),
@@ -152,26 +163,54 @@ def _source_steps(
 
 
 def _folder(wanted: Spec, source: str, work: str) -> str:
-    return posixpath.normpath(posixpath.join(work, source, wanted["sources"][source]["subdirectory"]))
+    return posixpath.normpath(
+        posixpath.join(work, source, wanted["sources"][source]["subdirectory"])
+    )
 
 
 def _trim_steps(prefix: str) -> list[Step]:
     """No static archives, no libtool files, no debugging symbols, no manuals of libraries."""
     unwanted = ["(", "-name", "*.a", "-o", "-name", "*.la", ")", "-delete"]
-    # file(1) may not be there; strip leaves what is no object file alone and says so with its status.
-    objects = ["(", "-name", "*.so", "-o", "-name", "*.so.*", "-o", "-path", "*/bin/*", "-o", "-path", "*/sbin/*", ")"]
-    strip = ["-exec", "sh", "-c", 'strip --strip-debug "$@" 2>/dev/null || true', "strip", "{}", "+"]
+    # file(1) may not be there; strip leaves what is no object file alone and says so with its
+    # status.
+    objects = [
+        "(",
+        "-name",
+        "*.so",
+        "-o",
+        "-name",
+        "*.so.*",
+        "-o",
+        "-path",
+        "*/bin/*",
+        "-o",
+        "-path",
+        "*/sbin/*",
+        ")",
+    ]
+    strip = [
+        "-exec",
+        "sh",
+        "-c",
+        'strip --strip-debug "$@" 2>/dev/null || true',
+        "strip",
+        "{}",
+        "+",
+    ]
     return [
         Step("trim", ["find", prefix, "-type", "f", *unwanted], prefix),
         Step("trim", ["find", prefix, "-type", "f", *objects, *strip], prefix),
-        Step("trim", ["rm", "-rf", f"{prefix}/share/doc", f"{prefix}/share/hwloc/misc-tests"], prefix),
+        Step(
+            "trim", ["rm", "-rf", f"{prefix}/share/doc", f"{prefix}/share/hwloc/misc-tests"], prefix
+        ),
     ]
 
 
 def foreign(libraries: str, prefix: str) -> list[str]:
     """Plugins whose libraries do not resolve as they must, from the output of ldd over a tree.
 
-    hwloc and PMIx have to come from the tree itself; nothing may be missing, but for NVML, which the driver brings.
+    hwloc and PMIx have to come from the tree itself; nothing may be missing, but for NVML, which
+    the driver brings.
     """
     found = []
     file = ""
@@ -193,7 +232,12 @@ def newest(manifests: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     return max(manifests, key=lambda manifest: manifest["built"], default=None)
 
 
-def surplus(names: Sequence[str], ages: Mapping[str, float], used: set[str], keep: int) -> list[str]:
-    """The deployed trees to remove: the oldest beyond ``keep``, never one that is active or still runs."""
-    spare = sorted((name for name in names if name not in used), key=lambda name: ages[name], reverse=True)
+def surplus(
+    names: Sequence[str], ages: Mapping[str, float], used: set[str], keep: int
+) -> list[str]:
+    """The deployed trees to remove: the oldest beyond ``keep``, never one that is active or still
+    runs."""
+    spare = sorted(
+        (name for name in names if name not in used), key=lambda name: ages[name], reverse=True
+    )
     return spare[keep:]

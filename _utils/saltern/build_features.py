@@ -26,7 +26,8 @@ class Feature:
     packages: Mapping[str, tuple[str, ...]]
 
 
-# The plugin files are Slurm 24.11's (its src/plugins folders); the packages are those of SchedMD's quick start guide.
+# The plugin files are Slurm 24.11's (its src/plugins folders); the packages are those of SchedMD's
+# quick start guide.
 FEATURES: Mapping[str, Feature] = {
     "cgroup_v2": Feature(
         ("lib/slurm/cgroup_v2.so",),
@@ -98,7 +99,9 @@ def flags(wanted: Iterable[str], prefix: str) -> list[str]:
 
 def packages(wanted: Iterable[str], family: str) -> list[str]:
     """The development packages of these features."""
-    return sorted({package for name in wanted for package in FEATURES[name].packages.get(family, ())})
+    return sorted(
+        {package for name in wanted for package in FEATURES[name].packages.get(family, ())}
+    )
 
 
 def present(files: Sequence[str]) -> list[str]:
@@ -123,8 +126,11 @@ def lacking(wanted: Iterable[str], files: Sequence[str], where: str) -> list[Pro
     ]
 
 
-def unbuilt(wanted: Iterable[str], files: Sequence[str], configure_output: str, family: str) -> list[Problem]:
-    """A problem for each wanted feature that a build did not make, with the line that decided it and the remedy."""
+def unbuilt(
+    wanted: Iterable[str], files: Sequence[str], configure_output: str, family: str
+) -> list[Problem]:
+    """A problem for each wanted feature that a build did not make, with the line that decided it
+    and the remedy."""
     return [
         Problem(
             f"build, feature {name}",
@@ -137,13 +143,16 @@ def unbuilt(wanted: Iterable[str], files: Sequence[str], configure_output: str, 
 
 
 def deciding_line(feature: str, configure_output: str) -> str:
-    """The last line of a configure output that settled a feature; warnings and errors before others."""
+    """The last line of a configure output that settled a feature; warnings and errors before
+    others."""
     lines = [
         line.strip()
         for line in configure_output.splitlines()
         if re.search(FEATURES[feature].decides, line, re.IGNORECASE)
     ]
-    loud = [line for line in lines if re.search(r"warning|error|unable|not found", line, re.IGNORECASE)]
+    loud = [
+        line for line in lines if re.search(r"warning|error|unable|not found", line, re.IGNORECASE)
+    ]
     negative = [line for line in lines if re.search(r"\.\.\. *(no)?$", line)]
     return (loud or negative or lines or ["nothing about it"])[-1]
 
@@ -155,4 +164,8 @@ def _found(feature: str, files: Sequence[str]) -> str:
 
 def _remedy(feature: str, family: str) -> str:
     names = FEATURES[feature].packages.get(family)
-    return f"install {' '.join(names)} on the builder" if names else f"look at the build of {feature} before Slurm's"
+    return (
+        f"install {' '.join(names)} on the builder"
+        if names
+        else f"look at the build of {feature} before Slurm's"
+    )

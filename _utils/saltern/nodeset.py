@@ -1,4 +1,5 @@
-"""Node sets, by ClusterShell. Only the master has it: a minion gets ranges (`runs`) that need no parser."""
+"""Node sets, by ClusterShell. Only the master has it: a minion gets ranges (`runs`) that need no
+parser."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException, NodeSetParseError
 
-# A "run": consecutive numbers in name and in the last octet of the address, as plain data:
-#   {"prefix": "node", "first": 1, "last": 2, "width": 2, "suffix": "", "address": "10.0.0.21"}
+# A run: consecutive numbers in name and in the last octet of the address, as plain data:
+# prefix "node", first 1, last 2, width 2, suffix "", address "10.0.0.21" are node01 and node02.
 # width 0 means no zero padding; first None means a name without a number.
 Run = dict[str, Any]
 
@@ -48,8 +49,10 @@ def fold(names: Iterable[str]) -> str:
 def runs(pairs: Sequence[tuple[str, str | None]]) -> list[Run]:
     """Names with their addresses as runs.
 
-    ClusterShell folds sets, not pairs, so the pairs are joined here while both count up together. A run never
-    has more than one number, because Slurm expands three brackets in another order than ClusterShell does.
+    ClusterShell folds sets, not pairs, so the pairs are joined here while both count up together. A
+    run never
+    has more than one number, because Slurm expands three brackets in another order than
+    ClusterShell does.
     """
     return [_run(group) for group in _groups(pairs)]
 

@@ -42,7 +42,8 @@ def _hosts(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _roles(plan: Plan, top: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Each role of the plan with its components by phase, from the one table that Salt itself reads."""
+    """Each role of the plan with its components by phase, from the one table that Salt itself
+    reads."""
     phases = sorted({phase for target in top.values() for phase, _ in _components(target)})
     used = [role for role in roles.MEANING if plan.with_role(role)]
     rows: list[tuple[str, Sequence[Any]]] = [("every host", top.get("*", []))]
@@ -51,7 +52,9 @@ def _roles(plan: Plan, top: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]
         {
             "role": name,
             **{
-                phase: [component for at, component in _components(target) if at == phase and component]
+                phase: [
+                    component for at, component in _components(target) if at == phase and component
+                ]
                 for phase in phases
             },
         }

@@ -25,7 +25,8 @@ class Host:
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan without problems: its data with every default, and its hosts by name, in the plan's order."""
+    """A plan without problems: its data with every default, and its hosts by name, in the plan's
+    order."""
 
     data: dict[str, Any]
     hosts: dict[str, Host]
@@ -59,7 +60,8 @@ def resolve(plan_schema: Mapping[str, Any], raw: Any) -> Plan:
     return Plan(data, hosts, partitions)
 
 
-# --- reading -------------------------------------------------------------------------------------------------
+# --- reading
+# -------------------------------------------------------------------------------------------------
 
 
 def _hosts(data: Mapping[str, Any]) -> tuple[dict[str, Host], list[Problem]]:
@@ -83,10 +85,12 @@ def _hosts(data: Mapping[str, Any]) -> tuple[dict[str, Host], list[Problem]]:
                 )
             elif not refusal:
                 addresses = list(listed)
-        for name, address in zip(names, addresses):
+        for name, address in zip(names, addresses, strict=True):
             if name in hosts:
                 problems.append(
-                    Problem(where, f"{name}, which hosts:{hosts[name].entry} has too", "each host once")
+                    Problem(
+                        where, f"{name}, which hosts:{hosts[name].entry} has too", "each host once"
+                    )
                 )
             hosts.setdefault(
                 name,
@@ -108,10 +112,13 @@ def _expanded(where: str, expression: str) -> tuple[list[str], list[Problem]]:
     try:
         return nodeset.expand(expression), []
     except nodeset.NodeSetError as error:
-        return [], [Problem(where, f"{expression!r}: {error}", "a node set such as node[001-128,130]")]
+        return [], [
+            Problem(where, f"{expression!r}: {error}", "a node set such as node[001-128,130]")
+        ]
 
 
-# --- cross-checks: (the sections that one reads, the check) --------------------------------------------------
+# --- cross-checks: (the sections that one reads, the check)
+# --------------------------------------------------
 
 Found = Iterator[Problem]
 Hosts = Mapping[str, Host]
@@ -120,7 +127,10 @@ Members = Mapping[str, list[str]]
 
 def _check_names(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
     for host in hosts.values():
-        if not all(part and part.strip("-") == part for part in host.name.split(".")) or "." in host.name:
+        if (
+            not all(part and part.strip("-") == part for part in host.name.split("."))
+            or "." in host.name
+        ):
             yield Problem(
                 f"hosts:{host.entry}",
                 f"the name {host.name!r}",
@@ -135,7 +145,9 @@ def _same_but_for_case(kind: str, names: Iterable[str]) -> Found:
     for name in names:
         other = seen.setdefault(name.lower(), name)
         if other != name:
-            yield Problem(f"{kind}:{name}", f"{other} and {name}", "names that differ by more than case")
+            yield Problem(
+                f"{kind}:{name}", f"{other} and {name}", "names that differ by more than case"
+            )
 
 
 def _check_os(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
@@ -158,7 +170,9 @@ def _check_addresses(data: Mapping[str, Any], hosts: Hosts, partitions: Members)
         other = seen.setdefault(address, host.name)
         if other != host.name:
             yield Problem(
-                f"hosts:{host.entry}:address", f"{address} for {other} and {host.name}", "each address once"
+                f"hosts:{host.entry}:address",
+                f"{address} for {other} and {host.name}",
+                "each address once",
             )
     if data["names"]["provider"] == "hosts":
         for entry, fields in data["hosts"].items():
@@ -185,10 +199,14 @@ def _check_roles(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> 
                 "give one of them another host",
             )
         if given & roles.JOBS and "node_type" not in fields:
-            yield Problem(f"hosts:{entry}:node_type", "nothing", "a key of node_types", "name its hardware")
+            yield Problem(
+                f"hosts:{entry}:node_type", "nothing", "a key of node_types", "name its hardware"
+            )
         if "node_type" in fields and not given & roles.JOBS:
             yield Problem(
-                f"hosts:{entry}:node_type", fields["node_type"], "none, since this host runs no jobs"
+                f"hosts:{entry}:node_type",
+                fields["node_type"],
+                "none, since this host runs no jobs",
             )
 
 
@@ -202,7 +220,9 @@ def _check_singles(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -
             continue
         found = "none" if not counts[role] else f"{len(counts[role])}: {nodeset.fold(counts[role])}"
         yield Problem(
-            "hosts", f"{found} with the role {role}", "at least one" if role == "controller" else "exactly one"
+            "hosts",
+            f"{found} with the role {role}",
+            "at least one" if role == "controller" else "exactly one",
         )
 
 
@@ -214,7 +234,9 @@ def _check_node_types(data: Mapping[str, Any], hosts: Hosts, partitions: Members
             yield Problem(f"hosts:{entry}:node_type", kind, f"a key of node_types ({known})")
         elif kind and "gpu" in fields["roles"] and "gpus" not in data["node_types"][kind]:
             yield Problem(
-                f"hosts:{entry}:roles", f"gpu with node_type {kind}, which has no gpus", "a node type with gpus"
+                f"hosts:{entry}:roles",
+                f"gpu with node_type {kind}, which has no gpus",
+                "a node type with gpus",
             )
     for name, hardware in data["node_types"].items():
         if "cores_per_socket" not in hardware:
@@ -241,19 +263,27 @@ def _check_partitions(data: Mapping[str, Any], hosts: Hosts, partitions: Members
         unknown = [node for node in members if node not in hosts]
         if unknown:
             yield Problem(
-                f"partitions:{name}:nodes", f"{nodeset.fold(unknown)}, not in the plan", "hosts of the plan"
+                f"partitions:{name}:nodes",
+                f"{nodeset.fold(unknown)}, not in the plan",
+                "hosts of the plan",
             )
         idle = [node for node in members if node in hosts and not hosts[node].roles & roles.JOBS]
         if idle:
             yield Problem(
-                f"partitions:{name}:nodes", f"{nodeset.fold(idle)} without a role that runs jobs", "compute or gpu"
+                f"partitions:{name}:nodes",
+                f"{nodeset.fold(idle)} without a role that runs jobs",
+                "compute or gpu",
             )
     defaults = [name for name, fields in data["partitions"].items() if fields["default"]]
     if len(defaults) > 1:
-        yield Problem("partitions", f"default: true in {', '.join(defaults)}", "one default partition at most")
+        yield Problem(
+            "partitions", f"default: true in {', '.join(defaults)}", "one default partition at most"
+        )
     for name in partitions:
         if name.upper() == "DEFAULT":
-            yield Problem(f"partitions:{name}", name, "another name: Slurm gives this one a meaning")
+            yield Problem(
+                f"partitions:{name}", name, "another name: Slurm gives this one a meaning"
+            )
 
 
 def _check_ids(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
@@ -265,7 +295,9 @@ def _check_ids(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Fo
     for (one, left), (two, right) in combinations(accounts, 2):
         for number in ("uid", "gid"):
             if left[number] == right[number]:
-                yield Problem(f"{two}:{number}", f"{right[number]}, as {one}", f"each {number} once")
+                yield Problem(
+                    f"{two}:{number}", f"{right[number]}, as {one}", f"each {number} once"
+                )
     for where, fields in accounts:
         if where.startswith("foundation:users") and fields["uid"] < 1000:
             yield Problem(f"{where}:uid", str(fields["uid"]), "1000 or more for a person")

@@ -1,4 +1,5 @@
-"""Ranges of hosts as the view carries them (made by nodeset.runs on the master), turned into text without a parser."""
+"""Ranges of hosts as the view carries them (made by nodeset.runs on the master), turned into text
+without a parser."""
 
 from __future__ import annotations
 

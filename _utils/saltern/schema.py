@@ -69,7 +69,9 @@ def _expected(error: ValidationError) -> str:
 
 
 _WORDS = {
-    "type": lambda rule: f"a value of type {' or '.join([rule] if isinstance(rule, str) else rule)}",
+    "type": lambda rule: (
+        f"a value of type {' or '.join([rule] if isinstance(rule, str) else rule)}"
+    ),
     "enum": lambda rule: f"one of {', '.join(str(item) for item in rule)}",
     "const": lambda rule: f"{rule!r}",
     "pattern": lambda rule: f"text like {rule}",

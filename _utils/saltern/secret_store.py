@@ -1,4 +1,5 @@
-"""The master's secrets: one file each, made on first use, never overwritten. The only module here that touches files."""
+"""The master's secrets: one file each, made on first use, never overwritten. The only module here
+that touches files."""
 
 from __future__ import annotations
 
@@ -54,20 +55,24 @@ class Store:
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = self.directory.lstat()
         if not stat.S_ISDIR(state.st_mode):
-            raise SecretError(f"{self.directory} is not a directory. Move it away; Saltern makes its own.")
+            raise SecretError(
+                f"{self.directory} is not a directory. Move it away; Saltern makes its own."
+            )
         self._check_owner_and_mode(self.directory, state, 0o700)
 
     def _check_owner_and_mode(self, path: Path, state: os.stat_result, mode: int) -> None:
         found = stat.S_IMODE(state.st_mode)
         if state.st_uid != os.geteuid() or found & ~mode:
             raise SecretError(
-                f"{path} has mode {found:04o} and owner {state.st_uid}; expected {mode:04o} and owner "
+                f"{path} has mode {found:04o} and owner {state.st_uid}; expected {mode:04o} and "
+                "owner "
                 f"{os.geteuid()}. Others could have read it: find out who did, then "
                 f"chown {os.geteuid()} and chmod {mode:04o} it."
             )
 
     def _make(self, path: Path, value: str) -> None:
-        """Write aside, then link under the name: whoever comes second keeps the first one's value."""
+        """Write aside, then link under the name: whoever comes second keeps the first one's
+        value."""
         aside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -92,8 +97,10 @@ class Store:
             value = file.read().strip("\n")
         if len(value) < least or not value.isprintable() or any(c.isspace() for c in value):
             raise SecretError(
-                f"{path} holds {len(value)} characters or unprintable ones; expected at least {least} "
-                "printable ones without blanks. It is not made anew, because hosts may still use the old value: "
+                f"{path} holds {len(value)} characters or unprintable ones; expected at least "
+                f"{least} "
+                "printable ones without blanks. It is not made anew, because hosts may still use "
+                "the old value: "
                 "restore it from a backup, or remove it to have a new one made for every host."
             )
         return value

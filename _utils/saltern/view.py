@@ -26,7 +26,11 @@ def of(plan: Plan, minion_id: str) -> dict[str, Any]:
     host = plan.hosts.get(minion_id)
     if host is None:
         raise UnknownHost(minion_id)
-    view: dict[str, Any] = {"format": FORMAT, "roles": sorted(host.roles), "host": _host(plan, host)}
+    view: dict[str, Any] = {
+        "format": FORMAT,
+        "roles": sorted(host.roles),
+        "host": _host(plan, host),
+    }
     for section, (owners, make) in SECTIONS.items():
         if owners is None or owners & host.roles:
             view[section] = make(plan, host)
@@ -79,7 +83,8 @@ def _foundation(plan: Plan, host: Host) -> dict[str, Any]:
 def _time(plan: Plan, host: Host) -> dict[str, Any]:
     """Whom this host asks for the time, and whom it answers.
 
-    Time hosts also ask each other, so that they stay in step when nothing above them answers. They answer the plan's
+    Time hosts also ask each other, so that they stay in step when nothing above them answers. They
+    answer the plan's
     networks; all, if DNS has the addresses.
     """
     time = plan.data["foundation"]["time"]
@@ -99,7 +104,8 @@ _MUNGE_CANDIDATES = 4
 
 
 def _munge_peers(plan: Plan, host: Host) -> list[str]:
-    """The hosts of which one must understand this host's munge: its controllers, or a controller's first others."""
+    """The hosts of which one must understand this host's munge: its controllers, or a controller's
+    first others."""
     others = [other for other in plan.hosts.values() if other.roles & roles.SLURM and other != host]
     controllers = [other for other in others if "controller" in other.roles]
     chosen = controllers if "controller" not in host.roles else [*controllers, *others]
@@ -111,7 +117,12 @@ def _slurm(plan: Plan, host: Host) -> dict[str, Any]:
     slurm = plan.data["slurm"]
     if "controller" not in host.roles:
         return {key: slurm[key] for key in ("ports", "state_dir", "spool_dir", "log_dir")}
-    return {**slurm, "nodes": _nodes(plan), "node_types": plan.data["node_types"], "partitions": _partitions(plan)}
+    return {
+        **slurm,
+        "nodes": _nodes(plan),
+        "node_types": plan.data["node_types"],
+        "partitions": _partitions(plan),
+    }
 
 
 def _nodes(plan: Plan) -> list[dict[str, Any]]:
@@ -121,7 +132,9 @@ def _nodes(plan: Plan) -> list[dict[str, Any]]:
         if host.roles & roles.JOBS:
             entries.setdefault(host.entry, []).append(host)
     return [
-        {"run": run, "node_type": hosts[0].node_type} for hosts in entries.values() for run in _runs(hosts)
+        {"run": run, "node_type": hosts[0].node_type}
+        for hosts in entries.values()
+        for run in _runs(hosts)
     ]
 
 

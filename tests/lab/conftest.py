@@ -1,4 +1,5 @@
-"""One lab for all tests here, from bare hosts. Its progress goes to the terminal, because it takes minutes."""
+"""One lab for all tests here, from bare hosts. Its progress goes to the terminal, because it takes
+minutes."""
 
 import os
 import subprocess
@@ -20,7 +21,10 @@ def first_run(request):
     with (
         capture.global_and_fixture_disabled(),
         subprocess.Popen(
-            [LAB, "cluster", "--name", NAME], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [LAB, "cluster", "--name", NAME],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         ) as run,
     ):
         print()

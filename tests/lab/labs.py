@@ -29,7 +29,9 @@ class Backend(BaseBackend):
 
     def run(self, command: str, *args: str, **kwargs: Any) -> Any:
         text = self.quote(command, *args)
-        return self.run_local(f"{LAB} exec --name {self.lab} {self.hostname} -- sh -c {shlex.quote(text)}")
+        return self.run_local(
+            f"{LAB} exec --name {self.lab} {self.hostname} -- sh -c {shlex.quote(text)}"
+        )
 
 
 class Lab:
@@ -48,7 +50,13 @@ class Lab:
         return self.attempt(host, script, user=user, timeout=timeout, check=True).stdout
 
     def attempt(
-        self, host: str, script: str, *, user: str | None = None, timeout: float = 300, check: bool = False
+        self,
+        host: str,
+        script: str,
+        *,
+        user: str | None = None,
+        timeout: float = 300,
+        check: bool = False,
     ) -> "subprocess.CompletedProcess[str]":
         """A shell script in a host, whatever comes of it."""
         as_user = ["--user", user] if user else []
@@ -57,7 +65,12 @@ class Lab:
 
     def job(self, script: str, timeout: float = 120) -> str:
         """A command of the lab's ordinary user, on the login host."""
-        return self.exec("login01", f". /etc/profile.d/slurm.sh; cd; {script}", user="researcher", timeout=timeout)
+        return self.exec(
+            "login01",
+            f". /etc/profile.d/slurm.sh; cd; {script}",
+            user="researcher",
+            timeout=timeout,
+        )
 
     def machine(self, host: str) -> Host:
         """A host for testinfra."""
@@ -95,17 +108,27 @@ class Lab:
             self._refresh_pillar()
 
     def _refresh_pillar(self) -> None:
-        """The status is not looked at: with a broken plan, minions say that their pillar has errors."""
+        """The status is not looked at: with a broken plan, minions say that their pillar has
+        errors."""
         self.attempt("mgmt01", "salt --out=quiet '*' saltutil.refresh_pillar wait=True")
 
     def _write(self, path: str, text: str) -> None:
         self.exec("mgmt01", f"cat > {path}.new <<'END'\n{text}\nEND\nmv {path}.new {path}")
 
-    def _run(self, command: list[str], timeout: float, check: bool = True) -> "subprocess.CompletedProcess[str]":
+    def _run(
+        self, command: list[str], timeout: float, check: bool = True
+    ) -> "subprocess.CompletedProcess[str]":
         result = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL
+            command,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
-        assert not check or result.returncode == 0, f"{shlex.join(command)}\n{result.stdout}\n{result.stderr}"
+        assert not check or result.returncode == 0, (
+            f"{shlex.join(command)}\n{result.stdout}\n{result.stderr}"
+        )
         return result
 
 

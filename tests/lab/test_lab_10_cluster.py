@@ -3,7 +3,6 @@
 import re
 
 import pytest
-
 from saltern import roles
 
 HOSTS = ("mgmt01", "login01", "node01", "node02")
@@ -19,7 +18,9 @@ OURS = {"slurmdbd": "mgmt01", "slurmctld": "mgmt01", "sackd": "login01", "slurmd
 def test_make_cluster_ran_jobs_over_two_nodes(first_run):
     assert re.search(r"^\W*node01\s*$", first_run, re.MULTILINE)
     assert re.search(r"^\W*node02\s*$", first_run, re.MULTILINE)
-    ranks = set(re.findall(r"rank ([0-3]) of 4 on (node0[12])\S*: the ranks add up to 6", first_run))
+    ranks = set(
+        re.findall(r"rank ([0-3]) of 4 on (node0[12])\S*: the ranks add up to 6", first_run)
+    )
     assert {rank for rank, _ in ranks} == {"0", "1", "2", "3"}
     assert {host for _, host in ranks} == {"node01", "node02"}
 
@@ -54,7 +55,9 @@ def test_files_with_secrets_are_closed(lab, path, owner, mode):
 def test_daemons_run_from_the_active_tree(lab, daemon):
     host = OURS[daemon]
     active = lab.exec(host, "readlink -f /opt/slurm/current").strip()
-    running = lab.exec(host, f"readlink /proc/$(systemctl show -p MainPID --value {daemon})/exe").strip()
+    running = lab.exec(
+        host, f"readlink /proc/$(systemctl show -p MainPID --value {daemon})/exe"
+    ).strip()
     assert running == f"{active}/sbin/{daemon}"
 
 
@@ -75,7 +78,7 @@ def test_slurmd_asks_every_controller_and_its_unit_keeps_jobs(lab):
 def test_mariadb_has_schedmds_values(lab):
     shown = lab.exec(
         "mgmt01",
-        "mariadb -N -e \"SHOW GLOBAL VARIABLES WHERE Variable_name IN "
+        'mariadb -N -e "SHOW GLOBAL VARIABLES WHERE Variable_name IN '
         "('innodb_snapshot_isolation','innodb_lock_wait_timeout','innodb_buffer_pool_size')\"",
     ).split()
     values = dict(zip(shown[::2], shown[1::2], strict=True))
@@ -106,7 +109,9 @@ def test_secrets_stay_where_they_belong(lab):
         places = "/var/cache/salt/master /var/log /run/log/journal /srv/saltern /etc/saltern/plan"
         found = lab.attempt("mgmt01", f"grep -rlF -f {value} {places}").stdout
         assert not found, f"{secret} on the master: {found}"
-        assert not lab.attempt("mgmt01", f"cat /proc/[0-9]*/cmdline 2>/dev/null | grep -cF -f {value}").stdout.strip("0\n")
+        assert not lab.attempt(
+            "mgmt01", f"cat /proc/[0-9]*/cmdline 2>/dev/null | grep -cF -f {value}"
+        ).stdout.strip("0\n")
         if "compute" not in owners:
             text = lab.exec("mgmt01", f"cat {value}").strip()
             searched = "grep -rlF -f - /etc /var /run /opt /srv /root /tmp 2>/dev/null"

@@ -56,7 +56,11 @@ def test_gate_closes_names_it_and_opens_again(lab, name):
         lab.exec(case.host, case.repair)
     assert reasons, "the gate stayed open"
     assert all(word in " ".join(reasons) for word in case.words), reasons
-    until(lambda: lab.gate(case.host, case.phase) == [], 60, f"the gate of {case.phase} on {case.host} to open")
+    until(
+        lambda: lab.gate(case.host, case.phase) == [],
+        60,
+        f"the gate of {case.phase} on {case.host} to open",
+    )
 
 
 def test_a_wrong_clock_closes_the_gate_and_nothing_behind_it_runs(lab):
@@ -66,7 +70,9 @@ def test_a_wrong_clock_closes_the_gate_and_nothing_behind_it_runs(lab):
         states = lab.highstate("node02", test=True)["node02"]
     finally:
         lab.do("skew", "node02", "0")
-    assert any("clock" in reason or "Rewound" in reason or "Expired" in reason for reason in reasons), reasons
+    assert any(
+        "clock" in reason or "Rewound" in reason or "Expired" in reason for reason in reasons
+    ), reasons
     assert states["p1_foundation: gate"]["result"] is None
     until(lambda: lab.gate("node02", "p1_foundation") == [], 120, "the clock of node02")
 
@@ -78,5 +84,9 @@ def test_a_closed_gate_stops_the_phase_behind_it(lab):
     gate = states["p0_plan: gate"]
     assert gate["result"] is False
     assert "memory_mb" in gate["comment"]
-    assert all(not state["result"] for name, state in states.items() if name.startswith(("munge", "slurmd")))
+    assert all(
+        not state["result"]
+        for name, state in states.items()
+        if name.startswith(("munge", "slurmd"))
+    )
     assert lab.machine("node01").service("slurmd").is_running

@@ -1,4 +1,5 @@
-"""Changes of the plan while a job runs: it lives, and what Slurm would not take is refused beforehand."""
+"""Changes of the plan while a job runs: it lives, and what Slurm would not take is refused
+beforehand."""
 
 import pytest
 from labs import until
@@ -20,18 +21,24 @@ def state(lab, number):
 
 
 def start_of(lab, number):
-    return lab.job(f"scontrol show job {number} | grep -oE 'StartTime=[^ ]+|Restarts=[0-9]+|BatchHost=[^ ]+'")
+    return lab.job(
+        f"scontrol show job {number} | grep -oE 'StartTime=[^ ]+|Restarts=[0-9]+|BatchHost=[^ ]+'"
+    )
 
 
 def config(lab, key):
-    return lab.exec("mgmt01", f"/opt/slurm/current/bin/scontrol show config | sed -n 's/^{key} *= //p'").strip()
+    return lab.exec(
+        "mgmt01", f"/opt/slurm/current/bin/scontrol show config | sed -n 's/^{key} *= //p'"
+    ).strip()
 
 
 def test_a_job_lives_through_changes_of_slurm_conf(lab, running_job):
     before = start_of(lab, running_job)
     with lab.plan({"slurm": {"parameters": {"KillWait": 45, "SlurmctldDebug": "verbose"}}}):
         changed = lab.highstate("mgmt01")["mgmt01"]
-        failed = {name: result["comment"] for name, result in changed.items() if result["result"] is False}
+        failed = {
+            name: result["comment"] for name, result in changed.items() if result["result"] is False
+        }
         assert not failed
         assert config(lab, "KillWait").startswith("45")
     back = lab.highstate("mgmt01")["mgmt01"]
@@ -42,8 +49,14 @@ def test_a_job_lives_through_changes_of_slurm_conf(lab, running_job):
 
 
 REFUSED = {
-    "unknown key": ({"slurm": {"parameters": {"SlurmctldTimeoutt": 30}}}, "slurm:parameters:SlurmctldTimeoutt"),
-    "bad value": ({"slurm": {"parameters": {"SelectTypeParameters": "CR_Nonsense"}}}, "slurm:parameters"),
+    "unknown key": (
+        {"slurm": {"parameters": {"SlurmctldTimeoutt": 30}}},
+        "slurm:parameters:SlurmctldTimeoutt",
+    ),
+    "bad value": (
+        {"slurm": {"parameters": {"SelectTypeParameters": "CR_Nonsense"}}},
+        "slurm:parameters",
+    ),
     "another cluster name": ({"cluster": {"name": "other"}}, "cluster:name"),
 }
 

@@ -8,13 +8,19 @@ def idle(lab, node):
 
 
 def test_a_run_that_was_killed_is_finished_by_the_next(lab):
-    """node02 loses its tree and units; the run that brings them back is killed while it unpacks or starts."""
-    lab.exec("node02", "systemctl disable --now slurmd; rm -rf /opt/slurm/* /etc/systemd/system/slurmd.service")
+    """node02 loses its tree and units; the run that brings them back is killed while it unpacks or
+    starts."""
+    lab.exec(
+        "node02",
+        "systemctl disable --now slurmd; rm -rf /opt/slurm/* /etc/systemd/system/slurmd.service",
+    )
     lab.exec(
         "node02",
         "salt-call --out=quiet state.highstate & run=$!; "
-        "for i in $(seq 600); do ls -d /opt/slurm/.[a-z]* /opt/slurm/*/manifest.json >/dev/null 2>&1 && break; "
-        "sleep 0.05; done; kill -9 -- $run $(pgrep -f 'salt-call.*highstate') 2>/dev/null; wait $run; true",
+        "for i in $(seq 600); do ls -d /opt/slurm/.[a-z]* /opt/slurm/*/manifest.json >/dev/null "
+        "2>&1 && break; "
+        "sleep 0.05; done; kill -9 -- $run $(pgrep -f 'salt-call.*highstate') 2>/dev/null; wait "
+        "$run; true",
     )
     assert not lab.machine("node02").service("slurmd").is_running
     states = lab.highstate("node02")["node02"]
@@ -27,7 +33,11 @@ def test_a_run_that_was_killed_is_finished_by_the_next(lab):
 def test_a_node_comes_back_after_a_power_cut(lab):
     lab.do("power-off", "node01")
     lab.do("power-on", "node01")
-    until(lambda: lab.attempt("node01", "systemctl is-active slurmd").stdout.strip() == "active", 90, "slurmd on node01")
+    until(
+        lambda: lab.attempt("node01", "systemctl is-active slurmd").stdout.strip() == "active",
+        90,
+        "slurmd on node01",
+    )
     until(lambda: idle(lab, "node01"), 120, "node01 to be idle")
     assert lab.job("srun -w node01 hostname").strip() == "node01"
 

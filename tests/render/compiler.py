@@ -1,4 +1,5 @@
-"""Salt's own compiler, in this process: pillar with the external pillar, top file, every SLS, for one host and system."""
+"""Salt's own compiler, in this process: pillar with the external pillar, top file, every SLS, for
+one host and system."""
 
 import logging
 import os
@@ -9,7 +10,8 @@ import salt.config
 import salt.state
 import yaml
 
-# Salt keeps early messages for a handler that pytest has closed by then; its errors come back as values.
+# Salt keeps early messages for a handler that pytest has closed by then; its errors come back as
+# values.
 logging.disable(logging.CRITICAL)
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,8 +20,18 @@ ROOT = Path(__file__).resolve().parents[2]
 SYSTEMS = {
     "Debian 12": {"os": "Debian", "os_family": "Debian", "osmajorrelease": 12, "osrelease": "12"},
     "Debian 13": {"os": "Debian", "os_family": "Debian", "osmajorrelease": 13, "osrelease": "13"},
-    "Ubuntu 22.04": {"os": "Ubuntu", "os_family": "Debian", "osmajorrelease": 22, "osrelease": "22.04"},
-    "Ubuntu 24.04": {"os": "Ubuntu", "os_family": "Debian", "osmajorrelease": 24, "osrelease": "24.04"},
+    "Ubuntu 22.04": {
+        "os": "Ubuntu",
+        "os_family": "Debian",
+        "osmajorrelease": 22,
+        "osrelease": "22.04",
+    },
+    "Ubuntu 24.04": {
+        "os": "Ubuntu",
+        "os_family": "Debian",
+        "osmajorrelease": 24,
+        "osrelease": "24.04",
+    },
     "RedHat 8": {"os": "RedHat", "os_family": "RedHat", "osmajorrelease": 8, "osrelease": "8.10"},
     "Rocky 9": {"os": "Rocky", "os_family": "RedHat", "osmajorrelease": 9, "osrelease": "9.6"},
     "Rocky 10": {"os": "Rocky", "os_family": "RedHat", "osmajorrelease": 10, "osrelease": "10.1"},
@@ -40,14 +52,24 @@ class Compiler:
         self.folder = folder
         site = folder / "plan"
         site.mkdir(parents=True, exist_ok=True)
-        (site / "plan.sls").write_text(yaml.safe_dump({"saltern": plan}, sort_keys=False), encoding="utf-8")
-        os.chmod(folder, 0o700)  # noqa: PTH101
+        (site / "plan.sls").write_text(
+            yaml.safe_dump({"saltern": plan}, sort_keys=False), encoding="utf-8"
+        )
+        os.chmod(folder, 0o700)
 
     def options(self, host: str, system: str) -> dict[str, Any]:
         """A minion's options; its grains are given, so nothing of this machine shows."""
         opts = salt.config.minion_config(None)
-        grains = {**SYSTEMS[system], "id": host, "osarch": "amd64", "init": "systemd", "kernel": "Linux",
-                  "cpuarch": "x86_64", "saltversioninfo": [3008, 4], "saltpath": ""}  # fmt: skip
+        grains = {
+            **SYSTEMS[system],
+            "id": host,
+            "osarch": "amd64",
+            "cpuarch": "x86_64",
+            "init": "systemd",
+            "kernel": "Linux",
+            "saltversioninfo": [3008, 4],
+            "saltpath": "",
+        }
         opts.update(
             id=host,
             grains=grains,
@@ -80,7 +102,8 @@ class Compiler:
         return salt.pillar.get_pillar(opts, opts["grains"], host, "base").compile_pillar()
 
     def chunks(self, host: str, system: str) -> list[dict[str, Any]]:
-        """The low chunks of the host's highstate, in the order of their run. Raises AssertionError with Salt's words."""
+        """The low chunks of the host's highstate, in the order of their run. Raises AssertionError
+        with Salt's words."""
         high = salt.state.HighState(self.options(host, system))
         high.push_active()
         try:

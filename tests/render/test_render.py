@@ -40,11 +40,14 @@ def compiled(compiler, system):
 
 
 def targets(chunk, chunks):
-    """The chunks that a chunk requires; fails for a requisite whose target is not there (Salt would not)."""
+    """The chunks that a chunk requires; fails for a requisite whose target is not there (Salt would
+    not)."""
     found = []
     for kind in REQUISITES:
         for requisite in chunk.get(kind, []):
-            ((state, name),) = requisite.items() if isinstance(requisite, dict) else ((None, requisite),)
+            ((state, name),) = (
+                requisite.items() if isinstance(requisite, dict) else ((None, requisite),)
+            )
             hits = [
                 other
                 for other in chunks
@@ -52,10 +55,13 @@ def targets(chunk, chunks):
                 and (
                     fnmatch(other["__sls__"], name)
                     if state == "sls"
-                    else name in (other["__id__"], other["name"]) and state in (None, "id", other["state"])
+                    else name in (other["__id__"], other["name"])
+                    and state in (None, "id", other["state"])
                 )
             ]
-            assert hits, f"{chunk['__sls__']}: {chunk['__id__']!r} requires {requisite}, which is not there"
+            assert hits, (
+                f"{chunk['__sls__']}: {chunk['__id__']!r} requires {requisite}, which is not there"
+            )
             found += hits
     return found
 
@@ -74,7 +80,8 @@ def test_each_phase_waits_for_the_gate_before_it(compiled):
             seen = seen if seen is not None else set()
             seen.add(id(chunk))
             return any(
-                other["__id__"] == gate or (id(other) not in seen and reaches(other, gate, needs, seen))
+                other["__id__"] == gate
+                or (id(other) not in seen and reaches(other, gate, needs, seen))
                 for other in needs[id(chunk)]
             )
 
@@ -82,7 +89,9 @@ def test_each_phase_waits_for_the_gate_before_it(compiled):
             phase = chunk["__sls__"].split(".")[0]
             before = ORDER[ORDER.index(phase) - 1] if ORDER.index(phase) else None
             if before:
-                assert reaches(chunk, f"{before}: gate"), f"{host}: {chunk['__id__']!r} does not wait for {before}"
+                assert reaches(chunk, f"{before}: gate"), (
+                    f"{host}: {chunk['__id__']!r} does not wait for {before}"
+                )
 
 
 def test_names_are_explicit_and_ids_unique(compiled):
@@ -91,14 +100,22 @@ def test_names_are_explicit_and_ids_unique(compiled):
         assert len(seen) == len(set(seen))
         for chunk in chunks:
             component, colon, sentence = chunk["__id__"].partition(": ")
-            assert colon and component and sentence, f"{chunk['__sls__']}: the id {chunk['__id__']!r}"
+            assert colon and component and sentence, (
+                f"{chunk['__sls__']}: the id {chunk['__id__']!r}"
+            )
             if chunk["state"] not in ("module",):
-                assert chunk["name"] != chunk["__id__"], f"{chunk['__sls__']}: {chunk['__id__']!r} has no name"
+                assert chunk["name"] != chunk["__id__"], (
+                    f"{chunk['__sls__']}: {chunk['__id__']!r} has no name"
+                )
 
 
 def test_files_have_owner_group_and_mode(compiled):
     for chunk in (chunk for chunks in compiled.values() for chunk in chunks):
-        if (chunk["state"], chunk["fun"]) in {("file", "managed"), ("file", "directory"), ("secret", "file")}:
+        if (chunk["state"], chunk["fun"]) in {
+            ("file", "managed"),
+            ("file", "directory"),
+            ("secret", "file"),
+        }:
             assert {"user", "group", "mode"} <= chunk.keys(), chunk["__id__"]
             assert isinstance(chunk["mode"], str) and chunk["mode"].startswith("0"), chunk["__id__"]
 

@@ -1,4 +1,5 @@
-"""What may not be committed: this machine's paths, registries' names, secrets, large or generated files."""
+"""What may not be committed: this machine's paths, registries' names, secrets, large or generated
+files."""
 
 import re
 import subprocess
@@ -11,14 +12,22 @@ FILES = subprocess.run(
     ["git", "-C", str(ROOT), "ls-files", "-z"], check=True, capture_output=True, text=True
 ).stdout.split("\0")[:-1]
 TEXTS = [
-    file for file in FILES if (ROOT / file).is_file() and not (ROOT / file).is_symlink() and not file.startswith("tests/tree/")
+    file
+    for file in FILES
+    if (ROOT / file).is_file()
+    and not (ROOT / file).is_symlink()
+    and not file.startswith("tests/tree/")
 ]
 
 FORBIDDEN = {
-    "a registry's host": re.compile(r"deb\.debian\.org|pypi\.org|registry\.npmjs|pythonhosted|snapshot\.debian"),
+    "a registry's host": re.compile(
+        r"deb\.debian\.org|pypi\.org|registry\.npmjs|pythonhosted|snapshot\.debian"
+    ),
     "a path of a developer's machine": re.compile(r"/work/(main|shared|\.library)|/tmp/w/|/root/"),
     "a private key": re.compile(r"BEGIN [A-Z ]*PRIVATE KEY"),
-    "unchecked transport": re.compile(r"verify=False|StrictHostKeyChecking[= ]no|--trusted-host=\S*\.org"),
+    "unchecked transport": re.compile(
+        r"verify=False|StrictHostKeyChecking[= ]no|--trusted-host=\S*\.org"
+    ),
     "a merge that was not finished": re.compile(r"^(<{7}|>{7}) ", re.MULTILINE),
 }
 
@@ -32,7 +41,11 @@ def test_is_not_committed(what):
     found = [
         f"{file}: {match.group(0)}"
         for file in TEXTS
-        if (match := FORBIDDEN[what].search((ROOT / file).read_text(encoding="utf-8", errors="replace")))
+        if (
+            match := FORBIDDEN[what].search(
+                (ROOT / file).read_text(encoding="utf-8", errors="replace")
+            )
+        )
     ]
     assert not found, found
 
@@ -47,7 +60,9 @@ def test_relative_links_of_the_documents_resolve():
         f"{file}: {target}"
         for file in TEXTS
         if file.endswith(".md")
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / file).read_text(encoding="utf-8"))
+        for target in re.findall(
+            r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / file).read_text(encoding="utf-8")
+        )
         if not (ROOT / file).parent.joinpath(target).exists()
     ]
     assert not broken, broken

@@ -11,9 +11,10 @@ UTILS = sorted((ROOT / "_utils/saltern").glob("*.py"))
 MODULES = sorted((ROOT / "_modules").glob("*.py"))
 STATES = sorted((ROOT / "_states").glob("*.py"))
 RUNNERS = sorted((ROOT / "_runners").glob("*.py"))
-SLS = sorted((ROOT / "salt").glob("p*/**/*.sls")) + [ROOT / "salt/top.sls"]
+SLS = [*sorted((ROOT / "salt").glob("p*/**/*.sls")), ROOT / "salt/top.sls"]
 
-# Plain Python may come from here; the two libraries only where the master reads the plan; files only in the store.
+# Plain Python may come from here; the two libraries only where the master reads the plan; files
+# only in the store.
 LIBRARIES = {"schema": {"jsonschema"}, "nodeset": {"ClusterShell"}}
 TOUCHES_FILES = {"secret_store"}
 OUTSIDE = {"subprocess", "socket", "shutil", "os", "pathlib", "urllib", "tempfile"}
@@ -37,13 +38,21 @@ def imports(path):
 def dunders(path):
     """The names that Salt gives a file and that it uses."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id.startswith("__")}
+    return {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id.startswith("__")
+    }
 
 
 def functions(path):
     """The public functions of a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [node for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
+    return [
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    ]
 
 
 @pytest.mark.parametrize("path", UTILS, ids=name)
@@ -57,12 +66,19 @@ def test_plain_python_knows_no_salt_and_touches_nothing(path):
 
 
 def test_minions_need_no_library():
-    """What a module or state imports, and all that this imports in turn, is plain Python of ours."""
-    reached, front = set(), {path.stem for path in UTILS for user in [*MODULES, *STATES] if _uses(user, path.stem)}
+    """What a module or state imports, and all that this imports in turn, is plain Python of
+    ours."""
+    reached, front = (
+        set(),
+        {path.stem for path in UTILS for user in [*MODULES, *STATES] if _uses(user, path.stem)},
+    )
     while front:
         reached |= front
         front = {
-            other.stem for stem in front for other in UTILS if _uses(ROOT / f"_utils/saltern/{stem}.py", other.stem)
+            other.stem
+            for stem in front
+            for other in UTILS
+            if _uses(ROOT / f"_utils/saltern/{stem}.py", other.stem)
         } - reached
     assert reached, "no module imports saltern.*"
     assert not reached & LIBRARIES.keys()
@@ -70,7 +86,11 @@ def test_minions_need_no_library():
 
 def _uses(path, stem):
     text = path.read_text(encoding="utf-8")
-    return bool(re.search(rf"^(from saltern import .*\b{stem}\b|from saltern\.{stem} import)", text, re.MULTILINE))
+    return bool(
+        re.search(
+            rf"^(from saltern import .*\b{stem}\b|from saltern\.{stem} import)", text, re.MULTILINE
+        )
+    )
 
 
 @pytest.mark.parametrize("path", STATES, ids=name)
@@ -93,13 +113,17 @@ def test_functions_say_how_they_are_called(path):
         text = ast.get_docstring(function) or ""
         assert "CLI Example:" in text, f"{name(path)}: {function.name}"
         for argument in function.args.args:
-            assert re.search(rf"\b{argument.arg}\b.*:", text), f"{name(path)}: {function.name} does not say {argument.arg}"
+            assert re.search(rf"\b{argument.arg}\b.*:", text), (
+                f"{name(path)}: {function.name} does not say {argument.arg}"
+            )
 
 
 @pytest.mark.parametrize("path", [*STATES, *RUNNERS, *UTILS], ids=name)
 def test_public_functions_have_a_docstring(path):
     for function in functions(path):
-        assert ast.get_docstring(function) or function.name.startswith("__"), f"{name(path)}: {function.name}"
+        assert ast.get_docstring(function) or function.name.startswith("__"), (
+            f"{name(path)}: {function.name}"
+        )
 
 
 @pytest.mark.parametrize("path", [*MODULES, *STATES, *RUNNERS], ids=name)
@@ -119,7 +143,15 @@ def test_no_shell_strings(path):
 def test_sls_declare(path):
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# "), "the first line says what the file achieves"
-    for forbidden in ("pillar.get", "pillar[", "grains.get", "grains[", "mine.get", "publish.publish", "cmd.run"):
+    for forbidden in (
+        "pillar.get",
+        "pillar[",
+        "grains.get",
+        "grains[",
+        "mine.get",
+        "publish.publish",
+        "cmd.run",
+    ):
         assert forbidden not in text
     called = set(re.findall(r"salt\[['\"]([a-z_]+\.[a-z_]+)['\"]\]", text))
     assert all(call.split(".")[0] in {path.stem for path in MODULES} for call in called), called
@@ -127,8 +159,9 @@ def test_sls_declare(path):
 
 
 def test_sls_trees_hold_no_python_package():
-    assert not [path for folder in ("salt", "pillar", "reactor") for path in (ROOT / folder).rglob("__init__.py")
-                if "_utils" not in path.parts]  # fmt: skip
+    trees = (ROOT / "salt", ROOT / "pillar", ROOT / "reactor")
+    found = [path for tree in trees for path in tree.rglob("__init__.py")]
+    assert not [path for path in found if "_utils" not in path.parts]
 
 
 @pytest.mark.parametrize("link", ["_modules", "_states", "_utils"])
@@ -145,7 +178,11 @@ def test_the_file_server_serves_the_states_only():
 
 
 def test_each_component_of_the_top_file_exists():
-    names = re.findall(r"^    - (p[0-9]_[a-z_.]+)$", (ROOT / "salt/top.sls").read_text(encoding="utf-8"), re.MULTILINE)
+    names = re.findall(
+        r"^    - (p[0-9]_[a-z_.]+)$",
+        (ROOT / "salt/top.sls").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
     assert names
     for sls in names:
         path = ROOT / "salt" / sls.replace(".", "/")
@@ -154,7 +191,9 @@ def test_each_component_of_the_top_file_exists():
 
 def test_no_phase_has_a_component_that_nobody_gets():
     top = (ROOT / "salt/top.sls").read_text(encoding="utf-8")
-    included = {line.strip(" -\n") for path in SLS for line in path.read_text(encoding="utf-8").splitlines()}
+    included = {
+        line.strip(" -\n") for path in SLS for line in path.read_text(encoding="utf-8").splitlines()
+    }
     for path in SLS:
         sls = ".".join(path.relative_to(ROOT / "salt").with_suffix("").parts).removesuffix(".init")
         if sls != "top":

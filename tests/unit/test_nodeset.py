@@ -7,7 +7,6 @@ import pytest
 from ClusterShell.NodeSet import NodeSet
 from hypothesis import given
 from hypothesis import strategies as st
-
 from saltern import nodeset, runs
 
 CASES = [
@@ -33,7 +32,8 @@ def test_refuses(expression):
 
 
 def slurm_reads(text: str) -> list[str]:
-    """A run as Slurm expands it: one bracket at most, width from the first number (shared/cases C56)."""
+    """A run as Slurm expands it: one bracket at most, width from the first number (shared/cases
+    C56)."""
     match = re.fullmatch(r"(.*)\[([0-9]+)-([0-9]+)\](.*)", text)
     if not match:
         return [text]
@@ -50,7 +50,9 @@ def test_runs_are_read_back_as_the_same_names(expression, names):
 
 def test_runs_break_where_addresses_break():
     names = nodeset.expand("n[1-4]")
-    made = nodeset.runs(list(zip(names, ["10.0.0.254", "10.0.0.255", "10.0.1.0", "10.0.1.9"], strict=True)))
+    made = nodeset.runs(
+        list(zip(names, ["10.0.0.254", "10.0.0.255", "10.0.1.0", "10.0.1.9"], strict=True))
+    )
     assert [(runs.names(run), runs.addresses(run)) for run in made] == [
         ("n[1-2]", "10.0.0.[254-255]"),
         ("n3", "10.0.1.0"),

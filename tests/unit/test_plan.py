@@ -1,10 +1,9 @@
 """The plan: what it refuses, all at once and in words; what it means."""
 
 import pytest
-from support import SCHEMA, everyone, example
-
 from saltern import plan as plans
 from saltern.problem import PlanError
+from support import SCHEMA, everyone, example
 
 
 def refused(raw):
@@ -81,7 +80,12 @@ def test_all_problems_at_once():
     problems = refused(
         example(**{"clusterr": {}, "hosts:login01:address": "10.213.0.11", "waits": {"node_s": 0}, "foundation:users:root2": {"uid": 5, "gid": 6}})
     )  # fmt: skip
-    assert {"clusterr", "hosts:login01:address", "waits:node_s", "foundation:users:root2:uid"} <= problems.keys()
+    assert {
+        "clusterr",
+        "hosts:login01:address",
+        "waits:node_s",
+        "foundation:users:root2:uid",
+    } <= problems.keys()
 
 
 @pytest.mark.parametrize("raw", [None, [], "text"], ids=["nothing", "a list", "a text"])
