@@ -104,8 +104,8 @@ def start(name, port=None):
     after = status(name)
     if not after["active"]:
         raise CommandExecutionError(_why_down(name, after["properties"], mark))
-    if name == "slurmctld":  # it has read its files just now
-        __salt__["slurm_controller.record"]()
+    if name == "slurmctld":
+        __salt__["slurm_controller.confirm"](mark)
 
 
 def log_since(name, moment):

@@ -90,6 +90,34 @@ def record():
     _write(_APPLIED, _read(_CONF))
 
 
+def confirm(since):
+    """Wait until slurmctld runs with the files of /etc/slurm, and note them.
+
+    since: float, when it was told to (seconds since the epoch)
+    It says that it is ready before it has read everything, so only its answer counts.
+    Raises CommandExecutionError with its own words.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_controller.confirm 0
+    """
+    deadline = time.monotonic() + _ANSWER_S
+    while time.monotonic() < deadline:
+        status = __salt__["daemon.status"]("slurmctld")
+        if status["active"] and _has_read_all(status) and _matches():
+            record()
+            return
+        if not status["active"] and status["properties"].get("Result") != "success":
+            break
+        time.sleep(_PAUSE_S)
+    said = slurm_answers.reasons(__salt__["daemon.log_since"]("slurmctld", since))
+    raise CommandExecutionError(
+        "; ".join(said) or "slurmctld does not answer, and its log says nothing"
+    )
+
+
 def apply(action):
     """Make the running slurmctld take the files of /etc/slurm, by the least that does it.
 
@@ -104,46 +132,29 @@ def apply(action):
 
         salt 'mgmt01' slurm_controller.apply RECONFIGURE
     """
-    mark = time.time()
-    said = "" if action == "NOTHING" else _take(action)
-    if action == "NOTHING" or _taken():
+    if action == "NOTHING":
         record()
         return
-    log = __salt__["daemon.log_since"]("slurmctld", mark)
-    words = "; ".join(slurm_answers.reasons(log)) or said.strip() or "it said nothing"
-    raise CommandExecutionError(
-        f"slurmctld refused the new configuration: {words}. {_roll_back(action)}"
-    )
-
-
-def _take(action):
-    if action == "RESTART":
-        try:
-            __salt__["daemon.start"]("slurmctld")
-        except CommandExecutionError as error:
-            return str(error)
-        return ""
-    result = _scontrol(["reconfigure"], _APPLY_S)
-    return result["stderr"] or result["stdout"]
-
-
-def _taken():
-    """Wait until the daemon that runs started after the files changed and calls them its own."""
-    deadline = time.monotonic() + _ANSWER_S
-    while time.monotonic() < deadline:
-        status = __salt__["daemon.status"]("slurmctld")
-        if status["active"] and _has_read_all(status) and _matches():
-            return True
-        time.sleep(_PAUSE_S)
-    return False
-
-
-def _roll_back(action):
     former = _read(_APPLIED)
+    mark = time.time()
+    try:
+        if action == "RESTART":
+            __salt__["daemon.start"]("slurmctld")
+        # Also after a restart: it is what brings the files to the nodes.
+        _scontrol(["reconfigure"], _APPLY_S)
+        confirm(mark)
+    except CommandExecutionError as error:
+        end = _roll_back(former)
+        raise CommandExecutionError(
+            f"slurmctld refused the new configuration: {error}. {end}"
+        ) from None
+
+
+def _roll_back(former):
     if not former:
         return "There is no former configuration to go back to."
     _write(_CONF, former)
-    if action == "RESTART" or not __salt__["daemon.status"]("slurmctld")["active"]:
+    if not __salt__["daemon.status"]("slurmctld")["active"]:
         __salt__["daemon.start"]("slurmctld")
     return "The former files are back, and slurmctld runs with them."
 

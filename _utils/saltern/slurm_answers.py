@@ -94,14 +94,16 @@ def properties(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
-def reasons(log: str, limit: int = 5) -> list[str]:
-    """The last errors of a daemon's log or journal, without its time stamps."""
+def reasons(log: str, limit: int = 3) -> list[str]:
+    """The last errors of a daemon's log or journal, without time stamps; up to a fatal one, if any."""
     found = [
         re.sub(r"^.*?\b(fatal|error): ", r"\1: ", line).strip()
         for line in log.splitlines()
         if re.search(r"\b(fatal|error): ", line)
     ]
-    return list(dict.fromkeys(found))[-limit:]
+    fatal = [number for number, text in enumerate(found) if text.startswith("fatal: ")]
+    kept = found[max(0, fatal[-1] - 1) : fatal[-1] + 1] if fatal else found
+    return list(dict.fromkeys(kept))[-limit:]
 
 
 _STAMP = re.compile(r"^\[([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(?:[+-][0-9]{2}:?[0-9]{2}|Z)?)\]")

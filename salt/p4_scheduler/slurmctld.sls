@@ -9,6 +9,13 @@ include:
   - p4_scheduler.slurmdbd
 {%- endif %}
 
+# First, because it refuses what would harm a running cluster, before anything is written.
+"slurmctld: configuration":
+  slurm_conf.managed:
+    - name: /etc/slurm
+    - require:
+      - sls: p4_scheduler.conf_dir
+
 "slurmctld: state folder":
   file.directory:
     - name: {{ slurm.state_dir }}
@@ -17,13 +24,7 @@ include:
     - mode: '0700'
     - makedirs: True
     - require:
-      - sls: p1_foundation
-
-"slurmctld: configuration":
-  slurm_conf.managed:
-    - name: /etc/slurm
-    - require:
-      - sls: p4_scheduler.conf_dir
+      - slurm_conf: "slurmctld: configuration"
 
 "slurmctld: unit":
   file.managed:
@@ -36,7 +37,7 @@ include:
     - group: root
     - mode: '0644'
     - require:
-      - sls: p1_foundation
+      - slurm_conf: "slurmctld: configuration"
 
 "slurmctld: waits for slurmdbd":
   saltern.waited:
