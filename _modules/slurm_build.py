@@ -194,11 +194,10 @@ def verify(tree=build.LINK):
 
 
 def build_artefact():
-    """Build the wanted artefact and put it into the store; the last file to appear there is its
-    manifest.
+    """Build the wanted artefact into the store, where its manifest appears last.
 
-    Returns the manifest. Raises CommandExecutionError with the step, the end of its log and what to
-    do.
+    Another build is waited for, as long as hosts would wait (``waits:artefact_s``).
+    Returns the manifest. Raises CommandExecutionError with the step and the end of its log.
 
     CLI Example:
 
@@ -206,10 +205,10 @@ def build_artefact():
 
         salt 'mgmt01' slurm_build.build
     """
-    wanted = plan()
-    if not wanted["needed"]:
-        return manifest(wanted["name"])
-    with _only_one():
+    with _only_one(__salt__["saltern.view"]("waits:artefact_s")):
+        wanted = plan()
+        if not wanted["needed"]:
+            return manifest(wanted["name"])
         archives = {name: _source(name) for name in build.ORDER}
         try:
             _wipe()
@@ -368,16 +367,22 @@ def _wipe():
 
 
 @contextlib.contextmanager
-def _only_one():
+def _only_one(patience):
+    """One build at a time into a store, which several builders may share."""
     os.makedirs(STORE, mode=0o755, exist_ok=True)
+    deadline = time.monotonic() + patience
     with salt.utils.files.fopen(os.path.join(STORE, ".lock"), "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CommandExecutionError(
-                "Another build runs on this builder: wait for it (salt-run jobs.active), then run "
-                "again."
-            ) from None
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise CommandExecutionError(
+                        f"Another build into {STORE} did not end within {patience} s: look at it "
+                        "(salt-run jobs.active), then run again."
+                    ) from None
+            time.sleep(_PAUSE_S)
         yield
 
 

@@ -9,6 +9,9 @@ __virtualname__ = "system_repair"
 
 _DPKG_UPDATES = "/var/lib/dpkg/updates"
 _DPKG_S = 600
+_JOURNAL = "dpkg's journal"
+_REINSTALL = ["apt-get", "install", "--yes", "--reinstall", "--no-install-recommends"]
+_REINSTALL += ["--option=Dpkg::Options::=--force-confold"]
 
 
 def __virtual__():
@@ -31,12 +34,13 @@ def unfinished_packages():
         return []
     audit = [line for line in _run(["dpkg", "--audit"]).splitlines() if line.startswith(" ")]
     pending = os.listdir(_DPKG_UPDATES) if os.path.isdir(_DPKG_UPDATES) else []
-    return [" ".join(line.split()) for line in audit] or (["dpkg's journal"] if pending else [])
+    return [" ".join(line.split()) for line in audit] or ([_JOURNAL] if pending else [])
 
 
 def finish_packages():
-    """Configure the packages that were left half installed; files of a person's hand stay.
+    """Finish the packages that were left half installed; files of a person's hand stay.
 
+    What was unpacked is configured; what was cut while it was unpacked is installed again.
     Raises CommandExecutionError with dpkg's own words.
 
     CLI Example:
@@ -46,6 +50,9 @@ def finish_packages():
         salt 'node01' system_repair.finish_packages
     """
     _run(["dpkg", "--configure", "--pending", "--force-confdef", "--force-confold"], _DPKG_S)
+    cut = [said.split()[0] for said in unfinished_packages() if said != _JOURNAL]
+    if cut:
+        _run([*_REINSTALL, *cut], _DPKG_S)
 
 
 def stale_limits(wanted):

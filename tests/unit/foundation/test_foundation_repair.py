@@ -48,6 +48,13 @@ def test_half_installed_packages_are_named(monkeypatch, tmp_path):
     assert module.unfinished_packages() == ["munge authentication service"]
 
 
+def test_what_was_cut_while_unpacked_is_installed_again(monkeypatch, tmp_path):
+    module, commands = repair(AUDIT)
+    monkeypatch.setattr(module, "_DPKG_UPDATES", str(tmp_path))
+    module.finish_packages()
+    assert commands == [["dpkg", "--configure"], ["dpkg", "--audit"], ["apt-get", "install"]]
+
+
 def test_a_journal_of_dpkg_that_was_cut_counts(monkeypatch, tmp_path):
     module, _ = repair("")
     monkeypatch.setattr(module, "_DPKG_UPDATES", str(tmp_path))
