@@ -9,6 +9,7 @@ from saltern_lab.errors import LabError
 from saltern_lab.record import Lab
 
 UNITS = ("chrony", "munge", "slurmdbd", "slurmctld", "slurmd", "sackd")
+KEEPERS = ("chrony", "munge")
 DROP_IN = "lab-skew.conf"
 
 
@@ -38,10 +39,17 @@ def set_skew(lab: Lab, name: str, seconds: int) -> list[str]:
             script = f"mkdir -p {folder}; cat > {folder}/{DROP_IN}"
             _shell(lab, name, script, "Writing the skew", drop_in(seconds, library))
     _shell(lab, name, "systemctl daemon-reload", "Reloading systemd")
-    active = [u for u in UNITS if hosts.probe(lab, name, ["systemctl", "is-active", u]) == "active"]
-    if active:
-        _shell(lab, name, f"systemctl restart {' '.join(active)}", "Restarting the daemons")
-    return active
+    used = [u for u in UNITS if hosts.probe(lab, name, ["systemctl", "is-active", u]) != "inactive"]
+    first = [unit for unit in used if unit in KEEPERS]
+    others = [unit for unit in used if unit not in KEEPERS]
+    if first:
+        _shell(lab, name, f"systemctl restart {' '.join(first)}", "Restarting chrony and munge")
+    if others:
+        # Not waited for: that Slurm's daemons do not start with a wrong clock is what one wants to see.
+        script = f"systemctl reset-failed {' '.join(others)}; "
+        script += f"systemctl restart --no-block {' '.join(others)}"
+        _shell(lab, name, script, "Restarting Slurm's daemons")
+    return used
 
 
 def _library(lab: Lab, name: str) -> str:
