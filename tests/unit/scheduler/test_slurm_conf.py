@@ -117,9 +117,7 @@ def test_memory_is_declared_less_headroom_rounded_down():
 
 
 def test_a_cluster_without_nodes_still_has_a_controller():
-    raw = example(
-        **{"hosts:node[01-02]": None, "partitions": {}, "node_types": {}}
-    )
+    raw = example(**{"hosts:node[01-02]": None, "partitions": {}, "node_types": {}})
     lines = lines_of(raw)
     assert "SlurmctldHost=mgmt01(10.213.0.11)" in lines
     assert not any(line.startswith(("NodeName", "PartitionName", "DefMemPerCPU")) for line in lines)
@@ -172,9 +170,7 @@ def test_node_sets_come_back_as_the_same_hosts(expression):
         }
     )
     nodes = [line for line in files_of(raw)["slurm.conf"].lines if line.pairs[0].key == "NodeName"]
-    read = [
-        name for line in nodes for name in slurm_conf_checks.expanded(line.pairs[0].value)
-    ]
+    read = [name for line in nodes for name in slurm_conf_checks.expanded(line.pairs[0].value)]
     assert sorted(read) == sorted(names)
     for line in nodes:
         assert line.pairs[0].value.count("[") <= 1
@@ -185,10 +181,7 @@ def test_node_sets_come_back_as_the_same_hosts(expression):
 
 def test_large_plans_stay_small_files():
     types = {f"t{n:02d}": {"cpus": 64, "memory_mb": 256000} for n in range(20)}
-    hosts = {
-        f"{name}n[001-500]": {"roles": ["compute"], "node_type": name}
-        for name in types
-    }
+    hosts = {f"{name}n[001-500]": {"roles": ["compute"], "node_type": name} for name in types}
     raw = example(**{"node_types": types, "names": {"provider": "dns"}})
     del raw["hosts"]["node[01-02]"]
     raw["hosts"].update(hosts)
@@ -196,5 +189,3 @@ def test_large_plans_stay_small_files():
     files = files_of(raw)
     assert len([x for x in files["slurm.conf"].lines if x.pairs[0].key == "NodeName"]) == 20
     assert slurm_conf_checks.problems(files.values()) == []
-
-
