@@ -45,7 +45,7 @@ def set_skew(lab: Lab, name: str, seconds: int) -> list[str]:
     if first:
         _shell(lab, name, f"systemctl restart {' '.join(first)}", "Restarting chrony and munge")
     if others:
-        # Not waited for: that Slurm's daemons do not start with a wrong clock is what one wants to see.
+        # Not waited for: with a wrong clock they may not start, which is what one wants to see.
         script = f"systemctl reset-failed {' '.join(others)}; "
         script += f"systemctl restart --no-block {' '.join(others)}"
         _shell(lab, name, script, "Restarting Slurm's daemons")

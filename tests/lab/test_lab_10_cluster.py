@@ -105,7 +105,8 @@ def test_second_run_changes_nothing_and_a_dry_run_predicts_nothing(lab):
 def test_secrets_stay_where_they_belong(lab):
     """The values themselves are looked for, in what hosts and master keep and show.
 
-    The master keeps each minion's compiled pillar in a folder that only root can enter; that is Salt's
+    The master keeps each minion's compiled pillar in a folder that only root can enter; that is
+    Salt's
     own, as closed as /etc/saltern/secrets, and left out.
     """
     assert lab.machine("mgmt01").file("/var/cache/salt/master/pillar").mode & 0o077 == 0
