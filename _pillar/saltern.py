@@ -1,17 +1,16 @@
 """External pillar: each minion's view of the plan, and the secrets that its roles need.
 
-Configured in etc/master.d/saltern.conf. Raises for a broken plan or an unknown minion, and Salt then refuses every
-state run of that minion.
+Configured in etc/master.d/saltern.conf. Raises for a broken plan or an unknown minion, and Salt
+then refuses every state run of that minion.
 """
 
 import hashlib
 import json
 
-# An external pillar that cannot be loaded is only logged by Salt, and every minion goes on without a plan; one that
-# raises stops every state run. So a missing library is kept here and raised below.
+# An external pillar that cannot be loaded is only logged by Salt, and every minion goes on without
+# a plan; one that raises stops every state run. So a missing library is kept here and raised below.
 try:
     import saltern_master
-
     from saltern import plan, roles, secret_store, view
 except ImportError as error:
     _missing = error
@@ -32,7 +31,7 @@ def ext_pillar(minion_id, pillar, schema_file, secrets_dir):
     """The view of a minion, under the key ``saltern``.
 
     minion_id: str
-    pillar: dict, the minion's pillar so far. Nothing is read from it, since the minion can put things into it.
+    pillar: dict, the minion's pillar so far. Nothing is read from it: the minion can write into it.
     schema_file: str, path of pillar/schema.json
     secrets_dir: str, path of a directory of mode 0700; made on first use
 

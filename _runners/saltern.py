@@ -4,7 +4,6 @@ from pathlib import Path
 
 import salt.utils.yaml
 import saltern_master
-
 from saltern import overview
 from saltern import plan as plans
 from saltern.problem import PlanError
@@ -17,7 +16,9 @@ def __virtual__():
 
 
 def plan():
-    """Check the whole plan, and show its hosts, roles and phases. Exits non-zero when the plan has problems.
+    """Check the whole plan, and show its hosts, roles and phases.
+
+    Exits non-zero when the plan has problems.
 
     CLI Example:
 
@@ -40,5 +41,9 @@ def _answer(retcode, **parts):
 
 
 def _top():
-    path = Path(__opts__["file_roots"]["base"][0]) / "top.sls"
-    return salt.utils.yaml.safe_load(path.read_text(encoding="utf-8"))["base"]
+    """The one table of roles and components; a site may have file roots of its own beside ours."""
+    for root in __opts__["file_roots"]["base"]:
+        path = Path(root) / "top.sls"
+        if (Path(root) / "p0_plan").is_dir() and path.is_file():
+            return salt.utils.yaml.safe_load(path.read_text(encoding="utf-8"))["base"]
+    return {}

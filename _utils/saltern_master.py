@@ -1,13 +1,16 @@
-"""The raw plan, read with Salt's own pillar compiler: for the external pillar and the runner. Only the master uses it."""
+"""The raw plan, read with Salt's own pillar compiler, for the external pillar and the runner.
+
+Only the master uses it.
+"""
 
 import json
 from pathlib import Path
 
 import salt.pillar
-
 from saltern.problem import PlanError, Problem
 
-# The plan's own pillar target (pillar/top.sls). A minion id cannot have a slash, so no host ever gets the raw plan.
+# The plan's own pillar target (pillar/top.sls). A minion id cannot have a slash, so no host ever
+# gets the raw plan.
 PLAN_ID = "saltern/plan"
 
 
@@ -41,9 +44,10 @@ def schema(opts):
 def raw_plan(opts):
     """The site's plan as its files give it, the same for every host.
 
-    It is compiled apart from any minion's request: Salt merges what a minion sends as pillar override into the pillar
-    before external pillars see it (``salt-call pillar.items pillar='{...}'``), so a node could give itself a role.
-    Neither override, grains nor environment of a minion reach this compilation.
+    It is compiled apart from any minion's request: Salt merges what a minion sends as pillar
+    override (``salt-call pillar.items pillar='{...}'``) into the pillar before external pillars see
+    it, so a node could give itself a role. Neither override, grains nor environment of a minion
+    reach this compilation.
 
     opts: dict, Salt's
     Raises PlanError for files that Salt cannot render, or no plan at all.
@@ -58,7 +62,11 @@ def raw_plan(opts):
     pillar = salt.pillar.Pillar(own, {}, PLAN_ID, "base", pillarenv="base").compile_pillar()
     errors = pillar.get("_errors", [])
     if errors:
-        raise PlanError([Problem("plan.sls", str(error), "files that Salt can render") for error in errors])
+        # What follows is of use to Salt's developers only.
+        errors = [str(error).partition("\nTraceback")[0] for error in errors]
+        raise PlanError(
+            [Problem("plan.sls", error, "files that Salt can render") for error in errors]
+        )
     if pillar.get("saltern") is None:
         raise PlanError(
             [
@@ -66,7 +74,7 @@ def raw_plan(opts):
                     "saltern",
                     "no plan",
                     "the key `saltern` in plan.sls of the first of pillar_roots",
-                    "write /etc/saltern/plan/plan.sls; pillar/example/plan.sls is one to start from",
+                    "write /etc/saltern/plan/plan.sls (start from pillar/example/plan.sls)",
                 )
             ]
         )

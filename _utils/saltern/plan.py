@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from functools import cached_property
 from typing import Any
 
-from saltern import nodeset, platform, roles, schema
+from saltern import nodeset, plan_checks, schema
 from saltern.problem import PlanError, Problem
 
 
@@ -21,12 +20,12 @@ class Host:
     roles: frozenset[str]
     address: str | None
     node_type: str | None
+    sound: bool = True  # False: known by name only, since its entry has problems
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan without problems: its data with every default, and its hosts by name, in the plan's
-    order."""
+    """A plan without problems: data with every default, hosts by name in the plan's order."""
 
     data: dict[str, Any]
     hosts: dict[str, Host]
@@ -36,73 +35,84 @@ class Plan:
         """The hosts that have a role, in the plan's order."""
         return [host for host in self.hosts.values() if role in host.roles]
 
+    @cached_property
+    def runs(self) -> list[nodeset.Run]:
+        """All hosts with their addresses; the same for every view."""
+        return nodeset.runs([(host.name, host.address) for host in self.hosts.values()])
+
+
+# Sections of named entries. One that the schema refuses is None while the rest is checked, since
+# others may speak of it.
+ENTRIES = ("hosts", "node_types", "partitions")
+
 
 def resolve(plan_schema: Mapping[str, Any], raw: Any) -> Plan:
     """The plan that these pillar data mean. Raises PlanError with every problem at once."""
-    found = schema.problems(plan_schema, raw)
-    broken = {problem.where.split(":", 1)[0] for problem in found}
-    if "saltern" in broken:
+    faults = schema.faults(plan_schema, raw)
+    found = [fault.problem for fault in faults]
+    if not isinstance(raw, dict):
         raise PlanError(found)
-    data = schema.with_defaults(plan_schema, raw)
-    hosts: dict[str, Host] = {}
-    partitions: dict[str, list[str]] = {}
-    if not broken & {"hosts", "cluster", "os"}:
-        hosts, problems = _hosts(data)
-        found += problems
-    if not broken & {"partitions"}:
-        partitions, problems = _partitions(data)
-        found += problems
-    for sections, check in CHECKS:
-        if not broken & set(sections):
+    # What the schema refuses is left out, so that the checks can say everything about the rest.
+    data = schema.with_defaults(
+        plan_schema, schema.usable(plan_schema, raw, ENTRIES) if faults else raw
+    )
+    hosts, problems = _hosts(data.get("hosts", {}))
+    found += problems
+    partitions, problems = _partitions(data["partitions"])
+    found += problems
+    for sections, check in plan_checks.CHECKS:
+        if all(section in data for section in sections):
             found += check(data, hosts, partitions)
     if found:
         raise PlanError(found)
     return Plan(data, hosts, partitions)
 
 
-# --- reading
-# -------------------------------------------------------------------------------------------------
+# --- reading -------------------------------------------------------------------------------------
 
 
-def _hosts(data: Mapping[str, Any]) -> tuple[dict[str, Host], list[Problem]]:
+def _hosts(entries: Mapping[str, Any]) -> tuple[dict[str, Host], list[Problem]]:
     hosts: dict[str, Host] = {}
     problems: list[Problem] = []
-    for entry, fields in data["hosts"].items():
-        where = f"hosts:{entry}"
-        names, refusal = _expanded(where, entry)
-        problems += refusal
-        addresses: list[str | None] = [None] * len(names)
-        if "address" in fields and not refusal:
-            listed, refusal = _expanded(f"{where}:address", fields["address"])
-            problems += refusal
-            if not refusal and len(listed) != len(names):
-                problems.append(
-                    Problem(
-                        f"{where}:address",
-                        f"{len(listed)} addresses",
-                        f"{len(names)}, one for each name",
-                    )
-                )
-            elif not refusal:
-                addresses = list(listed)
-        for name, address in zip(names, addresses, strict=True):
-            if name in hosts:
-                problems.append(
-                    Problem(
-                        where, f"{name}, which hosts:{hosts[name].entry} has too", "each host once"
-                    )
-                )
-            hosts.setdefault(
-                name,
-                Host(name, entry, frozenset(fields["roles"]), address, fields.get("node_type")),
-            )
+    for entry, fields in entries.items():
+        made, refusals = _entry(entry, fields)
+        problems += refusals
+        for host in made:
+            if host.name in hosts:
+                found = f"{host.name}, which hosts:{hosts[host.name].entry} has too"
+                problems.append(Problem(f"hosts:{entry}", found, "each host once"))
+            hosts.setdefault(host.name, host)
     return hosts, problems
 
 
-def _partitions(data: Mapping[str, Any]) -> tuple[dict[str, list[str]], list[Problem]]:
+def _entry(entry: str, fields: Mapping[str, Any] | None) -> tuple[list[Host], list[Problem]]:
+    """The hosts of one entry."""
+    where = f"hosts:{entry}"
+    names, problems = _expanded(where, entry)
+    if fields is None:
+        unsound = [Host(name, entry, frozenset(), None, None, sound=False) for name in names]
+        return unsound, problems
+    addresses: list[str | None] = [None] * len(names)
+    if "address" in fields and not problems:
+        listed, problems = _expanded(f"{where}:address", fields["address"])
+        if not problems and len(listed) != len(names):
+            found, expected = f"{len(listed)} addresses", f"{len(names)}, one for each name"
+            problems = [Problem(f"{where}:address", found, expected)]
+        elif not problems:
+            addresses = list(listed)
+    given = frozenset(fields["roles"])
+    kind = fields.get("node_type")
+    hosts = [
+        Host(name, entry, given, address, kind)
+        for name, address in zip(names, addresses)  # noqa: B905 - Python 3.9; equal by the above
+    ]
+    return hosts, problems
+
+
+def _partitions(entries: Mapping[str, Any]) -> tuple[dict[str, list[str]], list[Problem]]:
     members: dict[str, list[str]] = {}
     problems: list[Problem] = []
-    for name, fields in data["partitions"].items():
+    for name, fields in plan_checks.sound(entries).items():
         members[name], refusal = _expanded(f"partitions:{name}:nodes", fields["nodes"])
         problems += refusal
     return members, problems
@@ -115,296 +125,3 @@ def _expanded(where: str, expression: str) -> tuple[list[str], list[Problem]]:
         return [], [
             Problem(where, f"{expression!r}: {error}", "a node set such as node[001-128,130]")
         ]
-
-
-# --- cross-checks: (the sections that one reads, the check)
-# --------------------------------------------------
-
-Found = Iterator[Problem]
-Hosts = Mapping[str, Host]
-Members = Mapping[str, list[str]]
-
-
-def _check_names(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
-    for host in hosts.values():
-        if (
-            not all(part and part.strip("-") == part for part in host.name.split("."))
-            or "." in host.name
-        ):
-            yield Problem(
-                f"hosts:{host.entry}",
-                f"the name {host.name!r}",
-                "a short host name; the domain stands once, in cluster:domain",
-            )
-    for kind, names in (("hosts", hosts), ("partitions", partitions)):
-        yield from _same_but_for_case(kind, names)
-
-
-def _same_but_for_case(kind: str, names: Iterable[str]) -> Found:
-    seen: dict[str, str] = {}
-    for name in names:
-        other = seen.setdefault(name.lower(), name)
-        if other != name:
-            yield Problem(
-                f"{kind}:{name}", f"{other} and {name}", "names that differ by more than case"
-            )
-
-
-def _check_os(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
-    os = data["os"]
-    if not platform.is_supported(os["name"], os["release"]):
-        known = platform.SUPPORTED[os["name"]][1]
-        yield Problem("os:release", os["release"], f"one of {', '.join(known)} for {os['name']}")
-
-
-def _check_addresses(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
-    seen: dict[str, str] = {}
-    for host in hosts.values():
-        if host.address is None:
-            continue  # said below, or where its address was read
-        try:
-            address = str(ipaddress.IPv4Address(host.address))
-        except ipaddress.AddressValueError:
-            yield Problem(f"hosts:{host.entry}:address", host.address, "an IPv4 address")
-            continue
-        other = seen.setdefault(address, host.name)
-        if other != host.name:
-            yield Problem(
-                f"hosts:{host.entry}:address",
-                f"{address} for {other} and {host.name}",
-                "each address once",
-            )
-    if data["names"]["provider"] == "hosts":
-        for entry, fields in data["hosts"].items():
-            if "address" not in fields:
-                yield Problem(
-                    f"hosts:{entry}:address",
-                    "nothing",
-                    "an address, because names:provider is hosts",
-                    "add it, or let DNS provide the names",
-                )
-
-
-def _check_roles(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
-    for entry, fields in data["hosts"].items():
-        given = frozenset(fields["roles"])
-        where = f"hosts:{entry}:roles"
-        for user_facing, guarded in sorted(
-            (one, two) for one in given & roles.OPEN for two in given & roles.GUARDED
-        ):
-            yield Problem(
-                where,
-                f"{user_facing} with {guarded}",
-                "hosts where users run programs apart from those that hold the cluster's secrets",
-                "give one of them another host",
-            )
-        if given & roles.JOBS and "node_type" not in fields:
-            yield Problem(
-                f"hosts:{entry}:node_type", "nothing", "a key of node_types", "name its hardware"
-            )
-        if "node_type" in fields and not given & roles.JOBS:
-            yield Problem(
-                f"hosts:{entry}:node_type",
-                fields["node_type"],
-                "none, since this host runs no jobs",
-            )
-
-
-def _check_singles(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
-    counts = {role: [h.name for h in hosts.values() if role in h.roles] for role in roles.MEANING}
-    needs = {role: names for role, names in counts.items() if role in roles.SLURM}
-    if not any(needs.values()):
-        return
-    for role in ("controller", "database", "builder"):
-        if len(counts[role]) == 1 or (role == "controller" and counts[role]):
-            continue
-        found = "none" if not counts[role] else f"{len(counts[role])}: {nodeset.fold(counts[role])}"
-        yield Problem(
-            "hosts",
-            f"{found} with the role {role}",
-            "at least one" if role == "controller" else "exactly one",
-        )
-
-
-def _check_node_types(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
-    for entry, fields in data["hosts"].items():
-        kind = fields.get("node_type")
-        if kind is not None and kind not in data["node_types"]:
-            known = ", ".join(sorted(data["node_types"])) or "none is declared"
-            yield Problem(f"hosts:{entry}:node_type", kind, f"a key of node_types ({known})")
-        elif kind and "gpu" in fields["roles"] and "gpus" not in data["node_types"][kind]:
-            yield Problem(
-                f"hosts:{entry}:roles",
-                f"gpu with node_type {kind}, which has no gpus",
-                "a node type with gpus",
-            )
-    for name, hardware in data["node_types"].items():
-        if "cores_per_socket" not in hardware:
-            continue
-        product = hardware["sockets"] * hardware["cores_per_socket"] * hardware["threads_per_core"]
-        if product != hardware["cpus"]:
-            yield Problem(
-                f"node_types:{name}:cpus",
-                str(hardware["cpus"]),
-                f"{product} = sockets x cores_per_socket x threads_per_core",
-            )
-    for name, hardware in data["node_types"].items():
-        gpus = hardware.get("gpus")
-        if gpus and (gpus["autodetect"] == "off") != (gpus["files"] is not None):
-            yield Problem(
-                f"node_types:{name}:gpus:files",
-                str(gpus["files"]),
-                "device files exactly when autodetect is off",
-            )
-
-
-def _check_partitions(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
-    for name, members in partitions.items():
-        unknown = [node for node in members if node not in hosts]
-        if unknown:
-            yield Problem(
-                f"partitions:{name}:nodes",
-                f"{nodeset.fold(unknown)}, not in the plan",
-                "hosts of the plan",
-            )
-        idle = [node for node in members if node in hosts and not hosts[node].roles & roles.JOBS]
-        if idle:
-            yield Problem(
-                f"partitions:{name}:nodes",
-                f"{nodeset.fold(idle)} without a role that runs jobs",
-                "compute or gpu",
-            )
-    defaults = [name for name, fields in data["partitions"].items() if fields["default"]]
-    if len(defaults) > 1:
-        yield Problem(
-            "partitions", f"default: true in {', '.join(defaults)}", "one default partition at most"
-        )
-    for name in partitions:
-        if name.upper() == "DEFAULT":
-            yield Problem(
-                f"partitions:{name}", name, "another name: Slurm gives this one a meaning"
-            )
-
-
-def _check_ids(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
-    accounts = [
-        (f"foundation:{kind}:{name}", fields)
-        for kind in ("system_accounts", "users")
-        for name, fields in data["foundation"][kind].items()
-    ]
-    for (one, left), (two, right) in combinations(accounts, 2):
-        for number in ("uid", "gid"):
-            if left[number] == right[number]:
-                yield Problem(
-                    f"{two}:{number}", f"{right[number]}, as {one}", f"each {number} once"
-                )
-    for where, fields in accounts:
-        if where.startswith("foundation:users") and fields["uid"] < 1000:
-            yield Problem(f"{where}:uid", str(fields["uid"]), "1000 or more for a person")
-    names = [where.rsplit(":", 1)[1] for where, _ in accounts]
-    for name in sorted({name for name in names if names.count(name) > 1}):
-        yield Problem(f"foundation:users:{name}", "the name of a system account", "another name")
-
-
-# Ports of the other daemons that a host of this plan may run (FACTS, "Ports").
-_FIXED_PORTS = {"MariaDB": 3306, "Salt": 4505, "Salt's returns": 4506}
-
-
-def _check_ports(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
-    ports = {f"slurm:ports:{name}": port for name, port in data["slurm"]["ports"].items()}
-    ports["build:port"] = data["build"]["port"]
-    for (one, left), (two, right) in combinations(ports.items(), 2):
-        if left == right:
-            yield Problem(two, f"{right}, as {one}", "each port once")
-    for where, port in ports.items():
-        for owner, fixed in _FIXED_PORTS.items():
-            if port == fixed:
-                yield Problem(where, f"{port}, the port of {owner}", "a free port")
-
-
-def _check_time(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
-    for name in data["foundation"]["time"]["serve"]:
-        if name not in hosts:
-            yield Problem("foundation:time:serve", name, "a host of the plan")
-
-
-def _check_slurm_values(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
-    maps = {
-        "slurm:parameters": data["slurm"]["parameters"],
-        "slurm:cgroup": data["slurm"]["cgroup"],
-        "accounting:parameters": data["accounting"]["parameters"],
-        **{f"node_types:{k}:parameters": v["parameters"] for k, v in data["node_types"].items()},
-        **{f"partitions:{k}:parameters": v["parameters"] for k, v in data["partitions"].items()},
-    }
-    for where, mapping in maps.items():
-        yield from _same_but_for_case(where, mapping)
-        for key, value in mapping.items():
-            yield from _check_slurm_value(f"{where}:{key}", value)
-
-
-def _check_slurm_value(where: str, value: Any) -> Found:
-    for item in value if isinstance(value, list) else [value]:
-        text = str(item)
-        if not text and not isinstance(value, list):
-            yield Problem(where, "an empty value", "a value", "remove the key to leave it to Slurm")
-        elif any(character.isspace() or character == "#" for character in text):
-            yield Problem(where, repr(text), "a value without blanks, line breaks or #")
-
-
-# Keys that Saltern derives from the rest of the plan: (lower-case key, where the plan says it).
-DERIVED = {
-    "clustername": "cluster:name",
-    "slurmctldhost": "hosts (the role controller)",
-    "slurmctldport": "slurm:ports:slurmctld",
-    "slurmdport": "slurm:ports:slurmd",
-    "accountingstoragehost": "hosts (the role database)",
-    "accountingstorageport": "slurm:ports:slurmdbd",
-    "statesavelocation": "slurm:state_dir",
-    "slurmdspooldir": "slurm:spool_dir",
-    "slurmuser": "foundation:system_accounts:slurm",
-    "nodename": "hosts and node_types",
-    "partitionname": "partitions",
-    "grestypes": "node_types:*:gpus",
-    "backupcontroller": "hosts (the role controller)",
-    "controlmachine": "hosts (the role controller)",
-    "include": "nowhere: the plan is the whole configuration",
-    "dbdhost": "hosts (the role database)",
-    "dbdport": "slurm:ports:slurmdbd",
-    "storagepass": "secrets:slurmdbd_password",
-}
-
-
-def _check_derived(data: Mapping[str, Any], hosts: Hosts, partitions: Members) -> Found:
-    for where in ("slurm", "accounting"):
-        for key in data[where]["parameters"]:
-            if key.lower() in DERIVED:
-                yield Problem(
-                    f"{where}:parameters:{key}",
-                    "a key that Saltern derives",
-                    f"it at {DERIVED[key.lower()]}",
-                )
-    for key, value in data["slurm"]["parameters"].items():
-        items = value if isinstance(value, list) else str(value).split(",")
-        if key.lower() == "slurmdparameters" and "enable_configless" in items:
-            yield Problem(
-                f"slurm:parameters:{key}",
-                "enable_configless",
-                "it in SlurmctldParameters only, where Saltern puts it",
-                "remove it",
-            )
-
-
-CHECKS = (
-    (("hosts", "partitions", "cluster", "os"), _check_names),
-    (("os",), _check_os),
-    (("hosts", "names"), _check_addresses),
-    (("hosts",), _check_roles),
-    (("hosts",), _check_singles),
-    (("hosts", "node_types"), _check_node_types),
-    (("hosts", "partitions"), _check_partitions),
-    (("foundation",), _check_ids),
-    (("slurm", "build"), _check_ports),
-    (("hosts", "foundation"), _check_time),
-    (("slurm", "accounting", "node_types", "partitions"), _check_slurm_values),
-    (("slurm", "accounting"), _check_derived),
-)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -15,10 +16,67 @@ from saltern.problem import Problem
 Schema = Mapping[str, Any]
 
 
-def problems(schema: Schema, plan: Any) -> list[Problem]:
+Path = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A problem, and the part of the plan that cannot be used for it (empty: all of it)."""
+
+    problem: Problem
+    part: Path
+
+
+def faults(schema: Schema, plan: Any) -> list[Fault]:
     """Everything in the plan that the schema refuses."""
-    errors = Draft202012Validator(schema).iter_errors(plan)
-    return [problem for error in errors for problem in _problems_of(error)]
+    found = list(_odd_keys(plan, ()))
+    errors = Draft202012Validator(schema).iter_errors(
+        without(plan, [fault.part for fault in found])
+    )
+    return found + [fault for error in errors for fault in _faults_of(error)]
+
+
+def usable(schema: Schema, plan: Any, entries: Iterable[str]) -> Any:
+    """A copy of the plan without what the schema refuses, so that the rest can be checked too.
+
+    entries: sections of named entries; there an entry with a fault becomes None, so that it stays
+        known by name
+    """
+    while True:
+        parts = [fault.part for fault in faults(schema, plan)]
+        parts = [part for part in parts if _value(plan, part) is not None]
+        if not parts:
+            return plan
+        plan = without(plan, parts, entries)
+
+
+def without(plan: Any, parts: Iterable[Path], entries: Iterable[str] = ()) -> Any:
+    """A copy of the plan without some parts; see `usable`."""
+    copied = copy.deepcopy(plan)
+    for part in parts:
+        if len(part) > 1 and part[0] in entries and _value(copied, part[:2]) is not None:
+            copied[part[0]][part[1]] = None
+        else:
+            _remove(copied, part)
+    return copied
+
+
+def _value(place: Any, part: Path) -> Any:
+    for key in part:
+        try:
+            place = place[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return place
+
+
+def _remove(place: Any, part: Path) -> None:
+    """Take a key out of its map; a whole list for one of its items."""
+    parent = _value(place, part[:-1])
+    if isinstance(parent, dict):
+        parent.pop(part[-1], None)
+    elif isinstance(parent, list):
+        _remove(place, part[:-1])
 
 
 def with_defaults(schema: Schema, plan: Any) -> Any:
@@ -36,39 +94,83 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _problems_of(error: ValidationError) -> Iterator[Problem]:
-    where = path(error.absolute_path)
-    kind, rule = error.validator, error.validator_value
+def _odd_keys(value: Any, at: Path) -> Iterator[Fault]:
+    """Keys that YAML did not read as text; Slurm and the schema know only text."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(key, str):
+                yield from _odd_keys(item, (*at, key))
+            else:
+                found = f"the key {key!r} of type {type(key).__name__}"
+                yield Fault(
+                    Problem(path([*at, key]), found, "a text", "put it in quotes"), (*at, key)
+                )
+
+
+def _faults_of(error: ValidationError) -> Iterator[Fault]:
+    at: Path = tuple(error.absolute_path)
+    kind, rule = str(error.validator), error.validator_value
     if kind == "additionalProperties":
         known = list(error.schema.get("properties", {}))
-        for key in sorted(set(error.instance) - set(known), key=str):
-            near = get_close_matches(str(key), known, n=1)
-            yield Problem(
-                path([*error.absolute_path, key]),
-                "an unknown key",
-                f"one of {', '.join(sorted(known))}",
-                f"did you mean {near[0]}?" if near else "remove it",
-            )
+        for key in sorted(set(error.instance) - set(known)):
+            near = get_close_matches(key, known, n=1)
+            advice = f"did you mean {near[0]}?" if near else "remove it"
+            expected = f"one of {', '.join(sorted(known))}"
+            yield Fault(Problem(path([*at, key]), "an unknown key", expected, advice), (*at, key))
     elif kind == "required":
         for key in sorted(set(rule) - set(error.instance)):
-            yield Problem(path([*error.absolute_path, key]), "nothing", "a value", "add the key")
-    elif error.parent is not None or "propertyNames" in error.schema_path:
-        yield Problem(where, f"the name {_shown(error.instance)}", _rule(kind, rule), "rename it")
+            meaning = error.schema.get("properties", {}).get(key, {}).get("description", "")
+            expected = f"a value ({meaning.rstrip('.')})" if meaning else "a value"
+            yield Fault(Problem(path([*at, key]), "nothing", expected, "add the key"), at or (key,))
+    elif "propertyNames" in error.schema_path:
+        name = error.instance
+        problem = Problem(
+            path([*at, name]), f"the name {_shown(name)}", _rule(kind, rule), "rename it"
+        )
+        yield Fault(problem, (*at, name))
     else:
-        yield Problem(where, _shown(_redacted(where, error.instance)), _expected(error))
+        where = path(at)
+        yield Fault(Problem(where, _found(where, error), _expected(error), _advice(error)), at)
 
 
-def _redacted(where: str, value: Any) -> Any:
-    return "a value that is not shown" if where.startswith("secrets:") else value
+def _found(where: str, error: ValidationError) -> str:
+    if where.split(":", 1)[0] == "secrets":
+        return "a value that is not shown"
+    if error.validator == "type":
+        return f"{_shown(error.instance)}, which is {_kind(error.instance)}"
+    return _shown(error.instance)
+
+
+def _kind(value: Any) -> str:
+    names = {
+        dict: "a map",
+        list: "a list",
+        str: "a text",
+        bool: "true or false",
+        type(None): "nothing",
+    }
+    return names.get(
+        type(value), "a number" if isinstance(value, (int, float)) else f"a {type(value).__name__}"
+    )
+
+
+def _advice(error: ValidationError) -> str:
+    """YAML reads 13 as a number and 1:00:00 as 3600."""
+    scalar = not isinstance(error.instance, (dict, list, str, type(None)))
+    return (
+        "put it in quotes"
+        if error.validator == "type" and error.validator_value == "string" and scalar
+        else ""
+    )
 
 
 def _expected(error: ValidationError) -> str:
     meaning = error.schema.get("description")
-    rule = _rule(error.validator, error.validator_value)
+    rule = _rule(str(error.validator), error.validator_value)
     return f"{rule} ({meaning.rstrip('.')})" if meaning else rule
 
 
-_WORDS = {
+_WORDS: Mapping[str, Callable[[Any], str]] = {
     "type": lambda rule: (
         f"a value of type {' or '.join([rule] if isinstance(rule, str) else rule)}"
     ),
