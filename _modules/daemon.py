@@ -55,7 +55,7 @@ def status(name):
 
 
 def restart_reasons(name, files=()):
-    """Why a daemon must be started: not running, another binary than the active tree's, older than a file.
+    """Why a daemon must be started: down, another binary than the active one, older than a file.
 
     name: str, a unit
     files: list of str, paths that it reads only when it starts

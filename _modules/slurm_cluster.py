@@ -84,7 +84,8 @@ def await_slurmdbd(timeout):
 def clusters():
     """The clusters that accounting knows.
 
-    Returns a list of str. Raises CommandExecutionError when slurmdbd does not answer: no answer is not "none".
+    Returns a list of str. Raises CommandExecutionError when slurmdbd does not answer: no answer is
+    not "none".
 
     CLI Example:
 

@@ -1,4 +1,4 @@
-"""Slurm's configuration files: made from the plan, judged by the deployed Slurm itself before anything reads them."""
+"""Slurm's files: made from the plan, judged by the deployed Slurm before anything reads them."""
 
 import os
 import shutil
@@ -48,7 +48,9 @@ def slurmdbd_text():
 
 
 def problems():
-    """What is wrong with the files that the plan wants: by Saltern's own checks, then by the deployed Slurm's parser.
+    """What is wrong with the files that the plan wants.
+
+    First by Saltern's own checks, then by the parser of the deployed Slurm.
 
     Returns a list of str, each with the key's path in the plan; empty when Slurm would take them.
 
@@ -89,8 +91,8 @@ def _controllers_view():
     view = __salt__["saltern.view"]()
     if "controller" not in view["roles"]:
         raise CommandExecutionError(
-            f"{view['host']['name']} is no controller: Slurm's configuration stands on the controllers only, "
-            "and other hosts ask them for it."
+            f"{view['host']['name']} is no controller: Slurm's configuration stands "
+            "on the controllers only, and other hosts ask them for it."
         )
     return view
 
@@ -114,7 +116,7 @@ def _stored_name(path):
 
 
 def _judged(wanted):
-    """Let the deployed scontrol read the files in a folder of their own; it needs no controller for this."""
+    """Let the deployed scontrol read the files in a folder of their own; it asks no controller."""
     folder = tempfile.mkdtemp(prefix="saltern-slurm-conf.")  # mode 0700
     try:
         for file in wanted:

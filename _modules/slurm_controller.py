@@ -1,4 +1,4 @@
-"""The running slurmctld and its configuration: what it has not taken yet, and the least that makes it."""
+"""The running slurmctld: what it has not taken of its files, and the least that makes it."""
 
 import os
 import tempfile
@@ -23,7 +23,7 @@ def __virtual__():
 
 
 def refused():
-    """Why the plan's configuration may not be installed while slurmctld runs: it would lose its jobs.
+    """Why the plan's files may not be installed while slurmctld runs: it would lose its jobs.
 
     Returns a list of ``saltern.problem.Problem``; empty when it may.
 
@@ -160,7 +160,7 @@ def _roll_back(former):
 
 
 def _matches():
-    """Whether slurmctld's hash of its configuration is that of the file here; None without answer."""
+    """Whether slurmctld's hash of its file is that of the file here; None without an answer."""
     result = _scontrol(["show", "config"], _ANSWER_S)
     if result["retcode"]:
         return None

@@ -1,4 +1,4 @@
-"""slurmdbd's database in MariaDB on this host, through the server's socket as root. No secret in any argument."""
+"""slurmdbd's database in MariaDB, through the server's socket as root. No secret in an argument."""
 
 from salt.exceptions import CommandExecutionError
 from saltern import database_conf
@@ -29,8 +29,8 @@ def conf_text():
 def missing():
     """What slurmdbd lacks in the database.
 
-    Returns a list of ``database``, ``account``; empty when it can work. Raises CommandExecutionError when MariaDB
-    cannot be reached.
+    Returns a list of ``database``, ``account``; empty when it can work.
+    Raises CommandExecutionError when MariaDB cannot be reached.
 
     CLI Example:
 
@@ -94,7 +94,8 @@ def _query(sql):
     )
     if result["retcode"]:
         raise CommandExecutionError(
-            f"MariaDB on this host does not answer root on its socket: {result['stderr'] or result['stdout']}. "
+            "MariaDB on this host does not answer root on its socket: "
+            f"{result['stderr'] or result['stdout']}. "
             "Look at the unit mariadb and its log."
         )
     return result["stdout"]

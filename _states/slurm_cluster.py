@@ -1,4 +1,4 @@
-"""What the running cluster must say before the next step: answers, nodes, the cluster in accounting."""
+"""What the running cluster must say before the next step is taken."""
 
 from salt.exceptions import CommandExecutionError
 

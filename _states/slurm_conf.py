@@ -10,7 +10,7 @@ def __virtual__():
 
 
 def managed(name):
-    """slurm.conf, cgroup.conf and gres.conf as the plan wants them; refused as a whole if Slurm would refuse one.
+    """slurm.conf, cgroup.conf and gres.conf as the plan wants; all refused if Slurm refuses one.
 
     name: str, the folder, /etc/slurm
     """

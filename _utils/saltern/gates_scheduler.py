@@ -56,7 +56,8 @@ def _daemons(daemons: Mapping[str, Facts]) -> Iterator[Problem]:
                 f"systemctl cat {name}",
             )
         elif not daemon["active"]:
-            state = f"{properties.get('ActiveState', 'unknown')} ({properties.get('Result', 'unknown')})"
+            result = properties.get("Result", "unknown")
+            state = f"{properties.get('ActiveState', 'unknown')} ({result})"
             yield Problem(f"unit {name}", state, "active", f"journalctl -u {name}")
         elif daemon["executable"] != daemon["binary"]:
             yield Problem(
@@ -105,12 +106,12 @@ def _pings(answer: Facts, view: View) -> Iterator[Problem]:
                 f"slurmctld on {controller['name']}",
                 "no answer to scontrol ping",
                 "an answer",
-                f"systemctl status slurmctld on {controller['name']}, and the way from here to its port",
+                "look at its unit and log there, and at the way from here to its port",
             )
 
 
 def _node(answer: Facts, host: View) -> Iterator[Problem]:
-    """A node that a person drained is well; one that never registered, or does not fit its line, is not."""
+    """A node that a person drained is well; one that never registered or does not fit is not."""
     name, node = host["name"], answer["node"]
     if not node:
         yield Problem(
@@ -142,13 +143,14 @@ def _node(answer: Facts, host: View) -> Iterator[Problem]:
 
 
 def _memory(found: int, running: int, hardware: View) -> Iterator[Problem]:
-    """found: MiB that slurmd sees; running: RealMemory of the controller's running configuration."""
+    """found: MiB that slurmd sees; running: RealMemory as the controller has it."""
     wanted = real_memory_mb(hardware)
     if found and found < running:
         yield Problem(
             "RealMemory",
             f"{found} MiB, {running - found} MiB too few",
-            f"{running} MiB or more ({hardware['memory_mb']} declared, {hardware['memory_headroom']:.0%} kept back)",
+            f"{running} MiB or more ({hardware['memory_mb']} declared, "
+            f"{hardware['memory_headroom']:.0%} kept back)",
             "look for a failed module, or correct the node type in the plan",
         )
     if running != wanted:

@@ -27,7 +27,7 @@ def _raise(text: str) -> Any:
 
 
 def config(text: str) -> dict[str, str]:
-    """`scontrol show config` as a dictionary; the sections below the first blank line have keys of their own."""
+    """`scontrol show config` as a dictionary."""
     found: dict[str, str] = {}
     for line in text.splitlines():
         key, separator, value = line.partition("=")
@@ -42,7 +42,7 @@ USABLE = frozenset({"IDLE", "ALLOCATED", "MIXED"})
 
 
 def node(text: str) -> dict[str, Any]:
-    """One node of `scontrol show node NAME --json`: base, flags, reason, real_memory in MiB, registered."""
+    """One node of `scontrol show node NAME --json`: real_memory is in MiB."""
     nodes = document(text).get("nodes") or []
     if not nodes:
         return {}
@@ -60,7 +60,7 @@ def node(text: str) -> dict[str, Any]:
 
 
 def state(words: str | Sequence[str]) -> tuple[str, list[str]]:
-    """(base, flags) of a node state: a list of words, or one text such as ``IDLE+DRAIN`` or ``down*``."""
+    """(base, flags) of a node state: words, or a text like ``IDLE+DRAIN`` or ``down*``."""
     listed = (
         words.replace("*", "+NOT_RESPONDING").split("+") if isinstance(words, str) else list(words)
     )
@@ -95,7 +95,7 @@ def properties(text: str) -> dict[str, str]:
 
 
 def reasons(log: str, limit: int = 3) -> list[str]:
-    """The last errors of a daemon's log or journal, without time stamps; up to a fatal one, if any."""
+    """The last errors of a daemon's log, without time stamps; up to a fatal one, if any."""
     found = [
         re.sub(r"^.*?\b(fatal|error): ", r"\1: ", line).strip()
         for line in log.splitlines()
@@ -110,7 +110,7 @@ _STAMP = re.compile(r"^\[([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(?:[+-][0-9]{2}:?[0
 
 
 def since(log: str, moment: float) -> str:
-    """The lines of a log in LogTimeFormat=rfc5424_ms that were written after a moment (seconds since the epoch)."""
+    """The lines of a log (LogTimeFormat=rfc5424_ms) after a moment, seconds since the epoch."""
     kept = []
     for line in log.splitlines():
         match = _STAMP.match(line)

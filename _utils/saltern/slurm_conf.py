@@ -1,4 +1,4 @@
-"""Slurm's configuration files as data: what a controller's view means, and the one writer of their text."""
+"""Slurm's configuration files as data: what a view means, and the one writer of text."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class File:
 
 
 def files(view: View) -> list[File]:
-    """What stands in /etc/slurm on a controller. slurm.conf comes last: it is the one that names the others' things."""
+    """What stands in /etc/slurm on a controller; slurm.conf last: it names the others' things."""
     return [
         File("cgroup.conf", _cgroup(view)),
         File("gres.conf", tuple(_gres(view["slurm"]))),
@@ -86,7 +86,7 @@ def _with_origins(values: Mapping[str, Any], origin: str | None = None) -> Own:
 
 
 def _merged(own: Own, given: Mapping[str, Any], where: str) -> Iterator[Pair]:
-    """Sorted pairs; what the plan gives wins over Saltern's own, whatever the case of its letters."""
+    """Sorted pairs; the plan's win over Saltern's own, whatever the case of their letters."""
     table = {key.lower(): (key, value, origin) for key, (value, origin) in own.items()}
     for key, value in given.items():
         spelling = table[key.lower()][0] if key.lower() in table else key
@@ -158,7 +158,7 @@ def _hardware(kind: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _gres(slurm: View) -> Iterator[Line]:
-    """Lines for nodes with GPUs: each names its nodes, and either detects or names the device files, never both."""
+    """Lines for nodes with GPUs: each names its nodes, and detects or names files, never both."""
     for node in slurm["nodes"]:
         gpus = slurm["node_types"][node["node_type"]].get("gpus")
         if not gpus:

@@ -1,4 +1,4 @@
-"""What a change of Slurm's files asks for: nothing, a reconfigure, a restart of the controller, or a person."""
+"""What a change of Slurm's files asks for: nothing, a reconfigure, a restart, or a person."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ class Action(IntEnum):
     RESTART = 2
 
 
-# scontrol(1), reconfigure, since 23.11: new processes take over from the old ones if they start well, and jobs live on.
-# It cannot change listening ports or authentication. Every other key needs no more than a reconfigure.
+# scontrol(1), reconfigure, since 23.11: new processes take over from the old ones if they start
+# well, and jobs live on. It cannot change listening ports or authentication; every other key needs
+# no more than that.
 _RESTARTS = frozenset(
     {
         "slurmctldport",
@@ -51,7 +52,7 @@ def changed(before: Files, after: Files) -> list[str]:
 
 
 def action(before: Files, after: Files) -> Action:
-    """The least that applies these changes. before: empty when it is not known, which asks for a reconfigure."""
+    """The least that applies these changes; an unknown ``before`` asks for a reconfigure."""
     if not before:
         return Action.RECONFIGURE
     keys = {key for key, _ in _changes(before, after)}
@@ -70,7 +71,7 @@ def refused(before: Files, after: Files) -> list[Problem]:
 
 
 def _changes(before: Files, after: Files) -> Iterator[tuple[str, str]]:
-    """(lower-case key or entity, words) for each difference; comments and the order of lines mean nothing."""
+    """(lower-case key, words) for each difference; comments and the order of lines mean nothing."""
     for name in sorted(before.keys() | after.keys()):
         old, new = entries(before.get(name, "")), entries(after.get(name, ""))
         for key in sorted(old.keys() | new.keys()):
@@ -90,7 +91,7 @@ _ENTITIES = ("nodename", "partitionname")
 
 
 def entries(text: str) -> dict[str, str]:
-    """The lines of a file by key; nodes and partitions by key and name, because their keys repeat."""
+    """The lines of a file by key; nodes and partitions by key and name, for their keys repeat."""
     found: dict[str, str] = {}
     for line in text.splitlines():
         stripped = line.strip()

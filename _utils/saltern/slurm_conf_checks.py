@@ -160,11 +160,12 @@ def _range(part: str) -> list[str]:
     return [f"{prefix}{number:0{len(low)}d}{suffix}" for number in range(int(low), int(high) + 1)]
 
 
-# --- the parser's refusals -----------------------------------------------------------------------------------
+# --- the parser's refusals ---
 
 _AT_LINE = re.compile(r'Parse error in file \S*?([^/\s]+) line ([0-9]+): "(.*)"')
 _OF_KEY = re.compile(
-    r"unrecognized key: (?P<unknown>\w+)|(?P<number>\w+) value \".*\" is not|Bad value \".*\" for (?P<bad>\w+)"
+    r"unrecognized key: (?P<unknown>\w+)|(?P<number>\w+) value \".*\" is not"
+    r"|Bad value \".*\" for (?P<bad>\w+)"
 )
 _PREFIX = re.compile(r"^\w+: (error|fatal): (_\w+: )?")
 _CLOSING = "Unable to process configuration file"
@@ -223,7 +224,7 @@ def _by_words(files: Sequence[File], text: str) -> str:
     return next(iter([*by_key, *by_value]), "slurm:parameters")
 
 
-# --- the cluster's name --------------------------------------------------------------------------------------
+# --- the cluster's name ---
 
 
 def cluster_name(wanted: str, stored: str | None, where: str) -> list[Problem]:
@@ -245,5 +246,5 @@ def cluster_name(wanted: str, stored: str | None, where: str) -> list[Problem]:
 
 
 def stored_cluster_name(text: str) -> str:
-    """The name in the file ``clustername``; 24.11 writes ``name|id``, earlier ones the name alone."""
+    """The name in the file ``clustername``; 24.11 writes ``name|id``, others the name alone."""
     return text.split("\n", 1)[0].partition("|")[0].strip()

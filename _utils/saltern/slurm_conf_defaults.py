@@ -1,4 +1,4 @@
-"""Saltern's own values of Slurm's keys; the plan's `parameters` win, other keys are Slurm's default."""
+"""Saltern's own values of Slurm's keys; the plan's win, and other keys are left to Slurm."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def restart_reasons(
 
 
 def spares_jobs(properties: Mapping[str, str]) -> list[Problem]:
-    """Why a restart of slurmd would kill jobs, by its unit as systemd has it after every drop-in."""
+    """Why a restart of slurmd would kill jobs, by its unit after every drop-in."""
     wanted = {"KillMode": "process", "Delegate": "yes"}
     return [
         Problem(

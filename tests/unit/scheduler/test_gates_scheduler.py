@@ -3,10 +3,9 @@
 import copy
 
 import pytest
-from support import SCHEMA, example
-
 from saltern import build_features, plan, view
 from saltern.gates_scheduler import scheduler
+from support import SCHEMA, example
 
 FILES = [
     pattern.replace("*", "1").replace("v1", "v5")

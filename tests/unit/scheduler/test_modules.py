@@ -6,9 +6,8 @@ from unittest.mock import Mock, create_autospec
 
 import pytest
 from salt.exceptions import CommandExecutionError
-from support import ROOT, SCHEMA, example, load
-
 from saltern import database_conf, plan, view
+from support import ROOT, SCHEMA, example, load
 
 FIXTURES = ROOT / "tests" / "fixtures" / "slurm-24.11.5"
 VIEW = view.of(plan.resolve(SCHEMA, example()), "mgmt01")
@@ -129,7 +128,7 @@ class Controller:
 
 
 def test_a_file_that_no_run_applied_is_seen(tmp_path):
-    """The run was cut between the file and the daemon: nothing remembers, everything is compared."""
+    """The run was cut between the file and the daemon: nothing is remembered, all compared."""
     cluster = Controller(tmp_path, status_word="Different Ours=0x1 Slurmctld=0x2")
     cluster.write(cluster.applied, "KillWait=30\n")
     cluster.write(cluster.conf, "KillWait=45\n")
@@ -165,11 +164,13 @@ def test_applying_reads_the_running_configuration_back(tmp_path, action, told):
 
 
 def test_status_zero_without_the_new_configuration_is_a_refusal(tmp_path):
-    """PITFALL 23: the exit status of scontrol is not the outcome; the log is quoted, the files go back."""
+    """PITFALL 23: the exit status is not the outcome; the log is quoted, the files go back."""
     cluster = Controller(tmp_path, takes=False, status_word="Different")
     cluster.write(cluster.applied, "KillWait=30\n")
     cluster.write(cluster.conf, "KillWait=bad\n")
-    with pytest.raises(CommandExecutionError, match="fatal: it will not do.*former files are back"):
+    with pytest.raises(
+        CommandExecutionError, match=r"fatal: it will not do.*former files are back"
+    ):
         cluster.module.apply("RECONFIGURE")
     assert cluster.read(cluster.conf) == "KillWait=30\n"
     assert cluster.read(cluster.applied) == "KillWait=30\n"

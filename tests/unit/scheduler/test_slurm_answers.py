@@ -1,9 +1,8 @@
 """What real Slurm programs printed (24.11.5), as data."""
 
 import pytest
-from support import ROOT
-
 from saltern import slurm_answers as answers
+from support import ROOT
 
 FIXTURES = ROOT / "tests" / "fixtures" / "slurm-24.11.5"
 

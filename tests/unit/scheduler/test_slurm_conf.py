@@ -3,9 +3,8 @@
 import os
 
 import pytest
-from support import ROOT, SCHEMA, everyone, example
-
 from saltern import plan, slurm_conf, slurm_conf_checks, view
+from support import ROOT, SCHEMA, everyone, example
 
 GOLDEN = ROOT / "tests" / "golden"
 
@@ -182,7 +181,7 @@ def test_node_sets_come_back_as_the_same_hosts(expression):
 def test_large_plans_stay_small_files():
     types = {f"t{n:02d}": {"cpus": 64, "memory_mb": 256000} for n in range(20)}
     hosts = {f"{name}n[001-500]": {"roles": ["compute"], "node_type": name} for name in types}
-    raw = example(**{"node_types": types, "names": {"provider": "dns"}})
+    raw = example(node_types=types, names={"provider": "dns"})
     del raw["hosts"]["node[01-02]"]
     raw["hosts"].update(hosts)
     raw["partitions"] = {"batch": {"nodes": ",".join(hosts), "default": True}}

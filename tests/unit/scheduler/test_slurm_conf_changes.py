@@ -1,11 +1,11 @@
 """What a change of Slurm's files asks for."""
 
 import pytest
-
 from saltern import slurm_conf_changes as changes
 
 BEFORE = {
-    "slurm.conf": "# head\nClusterName=lab\nSlurmctldHost=a\nSlurmctldPort=6817\nStateSaveLocation=/s\n"
+    "slurm.conf": "# head\nClusterName=lab\nSlurmctldHost=a\nSlurmctldPort=6817\n"
+    "StateSaveLocation=/s\n"
     "NodeName=n[1-2] CPUs=2\nPartitionName=p Nodes=n[1-2]\n",
     "cgroup.conf": "ConstrainCores=YES\n",
 }

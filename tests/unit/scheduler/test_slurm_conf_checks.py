@@ -3,11 +3,10 @@
 import re
 
 import pytest
-from support import ROOT, SCHEMA, example
-
 from saltern import plan, slurm_conf, view
 from saltern import slurm_conf_checks as checks
 from saltern.slurm_conf import File, Line, Pair
+from support import ROOT, SCHEMA, example
 
 FIXTURES = ROOT / "tests" / "fixtures" / "slurm-24.11.5"
 FILES = slurm_conf.files(view.of(plan.resolve(SCHEMA, example()), "mgmt01"))
