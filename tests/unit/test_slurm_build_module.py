@@ -19,7 +19,7 @@ NAME = "24.11.5-0123456789ab"
 def module(tmp_path, monkeypatch):
     """slurm_build on a host whose /opt/slurm and /var are folders of the test; its steps are
     simulated."""
-    section = plans.resolve(SCHEMA, example(**{"build": {"features": ["munge"]}})).data["build"]
+    section = plans.resolve(SCHEMA, example(build={"features": ["munge"]})).data["build"]
     views = {
         "build": section,
         "mirror:sources": None,
@@ -130,9 +130,7 @@ def test_slurm_is_not_built_before_its_parts(module, monkeypatch):
     monkeypatch.setattr(module, "_NVML_HEADERS", ("/nonexistent/nvml.h",))
     with pytest.raises(CommandExecutionError, match="before PMIx exists"):
         module._refuse_without_parts({"features": ["pmix"]})
-    with pytest.raises(
-        CommandExecutionError, match="before NVML exists: found none of .*libnvidia-ml-dev"
-    ):
+    with pytest.raises(CommandExecutionError, match=r"before NVML exists: .*libnvidia-ml-dev"):
         module._refuse_without_parts({"features": ["nvml"]})
 
 

@@ -1,0 +1,75 @@
+"""The master's secrets: made once, closed, never made anew."""
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+from saltern import secret_store
+from saltern.roles import SECRETS
+
+
+def get(directory, name="munge_key"):
+    return secret_store.Store(str(directory)).get(name)
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_made_on_first_use_and_then_the_same(tmp_path, name):
+    store = tmp_path / "secrets"
+    value = get(store, name)
+    assert get(store, name) == value
+    assert len(value) >= secret_store.LEAST_CHARACTERS[name]
+    assert (store.stat().st_mode & 0o777, (store / name).stat().st_mode & 0o777) == (0o700, 0o600)
+    assert [path.name for path in store.iterdir()] == [name]
+
+
+def test_many_at_once_agree(tmp_path):
+    with ProcessPoolExecutor(8) as pool:
+        values = list(pool.map(get, [tmp_path / "secrets"] * 32))
+    assert len(set(values)) == 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        pytest.param(lambda store: store.chmod(0o755), "mode 0755", id="folder open"),
+        pytest.param(lambda store: (store / "munge_key").chmod(0o640), "mode 0640", id="file open"),
+        pytest.param(lambda store: (store / "munge_key").write_text(""), "holds 0", id="empty"),
+        pytest.param(
+            lambda store: (store / "munge_key").write_text("short"), "holds 5", id="cut short"
+        ),
+        pytest.param(
+            lambda store: (store / "munge_key").write_text("x y" * 40), "blanks", id="with blanks"
+        ),
+    ],
+)
+def test_a_damaged_store_is_refused_and_left_as_it_is(tmp_path, damage, words):
+    store = tmp_path / "secrets"
+    get(store)
+    damage(store)
+    before = (store / "munge_key").read_bytes()
+    with pytest.raises(secret_store.SecretError, match=words):
+        get(store)
+    assert (store / "munge_key").read_bytes() == before
+
+
+def test_a_link_is_not_followed(tmp_path):
+    store = tmp_path / "secrets"
+    store.mkdir(mode=0o700)
+    (tmp_path / "elsewhere").write_text("x" * 64)
+    (store / "munge_key").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(secret_store.SecretError):
+        get(store)
+
+
+def test_a_file_in_the_folders_place_is_refused(tmp_path):
+    (tmp_path / "secrets").write_text("")
+    with pytest.raises(secret_store.SecretError):
+        get(tmp_path / "secrets")
+
+
+def test_what_a_cut_left_aside_does_no_harm(tmp_path):
+    store = tmp_path / "secrets"
+    store.mkdir(mode=0o700)
+    aside = os.open(store / ".munge_key.1.abc", os.O_CREAT, 0o600)
+    os.close(aside)
+    assert len(get(store)) == secret_store.MUNGE_KEY_CHARACTERS
