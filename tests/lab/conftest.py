@@ -1,5 +1,5 @@
 """One lab for all tests here, from bare hosts. Its progress goes to the terminal, because it takes
-minutes."""
+minutes; what its hosts say goes there too when a test failed, because the lab is gone afterwards."""
 
 import os
 import subprocess
@@ -8,6 +8,16 @@ import pytest
 from labs import LAB, Lab
 
 NAME = os.environ.get("SALTERN_TEST_LAB", "test")
+HOSTS = ("mgmt01", "login01", "node01", "node02")
+# What a failure is judged by, on each host. The journal of the daemons holds no secret (a test
+# looks).
+SAYS = (
+    "systemctl --failed --no-legend; "
+    "journalctl -b -n 40 --no-pager -o short-iso -u 'salt-*' -u 'slurm*' -u sackd -u munge "
+    "-u chrony -u mariadb; "
+    "tail -n 15 /var/log/slurm/*.log 2>/dev/null; "
+    "tail -n 15 /var/lib/saltern/build/logs/*/* 2>/dev/null"
+)
 
 
 @pytest.fixture(scope="session")
@@ -16,28 +26,51 @@ def first_run(request):
     if os.geteuid() != 0:
         pytest.fail("the lab needs root")
     capture = request.config.pluginmanager.getplugin("capturemanager")
-    subprocess.run([LAB, "destroy", "--name", NAME], capture_output=True, check=False)
-    lines = []
-    with (
-        capture.global_and_fixture_disabled(),
-        subprocess.Popen(
-            [LAB, "cluster", "--name", NAME],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as run,
-    ):
-        print()
-        for line in run.stdout:
-            print(f"  | {line}", end="", flush=True)
-            lines.append(line)
-    assert run.returncode == 0, "make cluster failed; see above"
-    yield "".join(lines)
-    if not os.environ.get("SALTERN_KEEP_LAB"):
-        subprocess.run([LAB, "destroy", "--name", NAME], capture_output=True, check=False)
+    destroy()
+    try:
+        with capture.global_and_fixture_disabled():
+            printed = cluster()
+        yield printed
+        if request.session.testsfailed:
+            with capture.global_and_fixture_disabled():
+                tell()
+    finally:
+        if not os.environ.get("SALTERN_KEEP_LAB"):
+            destroy()
 
 
 @pytest.fixture(scope="session")
 def lab(first_run):
     """The cluster that the first run made."""
     return Lab(NAME)
+
+
+def cluster():
+    """`lab/lab cluster`, line by line to the terminal; returns what it printed."""
+    lines = []
+    with subprocess.Popen(
+        [LAB, "cluster", "--name", NAME],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as run:
+        print()
+        for line in run.stdout:
+            print(f"  | {line}", end="", flush=True)
+            lines.append(line)
+    if run.returncode != 0:
+        tell()
+        pytest.fail("make cluster failed; see above")
+    return "".join(lines)
+
+
+def tell():
+    """The last words of every host, to the terminal."""
+    for host in HOSTS:
+        said = Lab(NAME).attempt(host, SAYS, timeout=60)
+        print(f"\n---- {host}: daemons and logs\n{said.stdout}{said.stderr}", flush=True)
+
+
+def destroy():
+    subprocess.run([LAB, "destroy", "--name", NAME], capture_output=True, check=False)
