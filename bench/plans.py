@@ -10,6 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import salt.config
+import yaml
 from saltern import plan as plans
 from saltern import slurm_conf, slurm_conf_checks, view
 
@@ -48,17 +50,40 @@ def big_plan() -> dict[str, Any]:
 
 
 def plan_10k() -> dict[str, float]:
-    """The external pillar for one node, nothing cached: schema, cross-checks, view, secrets."""
+    """The external pillar for one node, nothing cached: pillar files, schema, cross-checks, view,
+    secrets."""
     with tempfile.TemporaryDirectory() as folder:
-        secrets = str(Path(folder) / "secrets")
+        opts = _master(Path(folder))
 
         def resolve() -> None:
-            pillar = _external_pillar()
-            pillar.ext_pillar(
-                "n00042", {"saltern": big_plan()}, str(ROOT / "pillar/schema.json"), secrets
-            )
+            pillar = _external_pillar(opts)
+            mine = pillar.ext_pillar("n00042", {}, **opts["ext_pillar"][0]["saltern"])["saltern"]
+            if mine["host"]["node_type"] != "t0":
+                raise RuntimeError("the view is not what was measured")
 
         return {"plan_10k_s": _median(resolve)}
+
+
+def _master(folder: Path) -> dict[str, Any]:
+    """The options of a master whose site has the big plan."""
+    (folder / "plan.sls").write_text(yaml.safe_dump({"saltern": big_plan()}, sort_keys=False))
+    opts: dict[str, Any] = dict(salt.config.master_config(None))
+    opts |= {
+        "root_dir": str(folder),
+        "cachedir": str(folder / "cache"),
+        "extension_modules": str(folder / "cache/extmods"),
+        "file_client": "local",
+        "pillar_roots": {"base": [str(folder), str(ROOT / "pillar")]},
+        "ext_pillar": [
+            {
+                "saltern": {
+                    "schema_file": str(ROOT / "pillar/schema.json"),
+                    "secrets_dir": str(folder / "secrets"),
+                }
+            }
+        ],
+    }
+    return opts
 
 
 def slurm_conf_10k() -> dict[str, float]:
@@ -79,13 +104,14 @@ def slurm_conf_10k() -> dict[str, float]:
     return {"slurm_conf_10k_s": _median(write)}
 
 
-def _external_pillar() -> ModuleType:
+def _external_pillar(opts: dict[str, Any]) -> ModuleType:
     """A fresh module, so that its cache is empty."""
     spec = importlib.util.spec_from_file_location("bench_pillar", ROOT / "_pillar/saltern.py")
     if spec is None or spec.loader is None:
         raise RuntimeError("_pillar/saltern.py is not there")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    vars(module)["__opts__"] = opts
     return module
 
 
