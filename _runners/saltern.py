@@ -1,5 +1,7 @@
 """The door for people on the master."""
 
+import contextlib
+import logging
 from pathlib import Path
 
 import salt.utils.yaml
@@ -28,7 +30,10 @@ def plan():
         salt-run saltern.plan --out=json
     """
     try:
-        resolved = plans.resolve(saltern_master.schema(__opts__), saltern_master.raw_plan(__opts__))
+        schema = saltern_master.schema(__opts__)
+        with _quiet():
+            raw = saltern_master.raw_plan(__opts__)
+        resolved = plans.resolve(schema, raw)
     except PlanError as error:
         __context__["retcode"] = 1
         return _answer(1, problems=[str(problem) for problem in error.problems])
@@ -38,6 +43,16 @@ def plan():
 def _answer(retcode, **parts):
     """An answer that the outputter of _output/saltern.py shows, and salt-run's exit status."""
     return {"outputter": "saltern", "retcode": retcode, **parts}
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Salt logs what it cannot render with its own traceback; the error itself is in our answer."""
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def _top():

@@ -25,14 +25,14 @@ class Fault:
 
     problem: Problem
     part: Path
+    unnamed: bool = False  # not even its name can be used
 
 
 def faults(schema: Schema, plan: Any) -> list[Fault]:
     """Everything in the plan that the schema refuses."""
     found = list(_odd_keys(plan, ()))
-    errors = Draft202012Validator(schema).iter_errors(
-        without(plan, [fault.part for fault in found])
-    )
+    texts_only = _without(plan, found) if found else plan
+    errors = Draft202012Validator(schema).iter_errors(texts_only)
     return found + [fault for error in errors for fault in _faults_of(error)]
 
 
@@ -43,18 +43,22 @@ def usable(schema: Schema, plan: Any, entries: Iterable[str]) -> Any:
         known by name
     """
     while True:
-        parts = [fault.part for fault in faults(schema, plan)]
-        parts = [part for part in parts if _value(plan, part) is not None]
-        if not parts:
+        found = [
+            fault
+            for fault in faults(schema, plan)
+            if fault.unnamed or _value(plan, fault.part) is not None
+        ]
+        if not found:
             return plan
-        plan = without(plan, parts, entries)
+        plan = _without(plan, found, entries)
 
 
-def without(plan: Any, parts: Iterable[Path], entries: Iterable[str] = ()) -> Any:
-    """A copy of the plan without some parts; see `usable`."""
+def _without(plan: Any, found: Iterable[Fault], entries: Iterable[str] = ()) -> Any:
     copied = copy.deepcopy(plan)
-    for part in parts:
-        if len(part) > 1 and part[0] in entries and _value(copied, part[:2]) is not None:
+    for fault in found:
+        part = fault.part
+        is_entry = len(part) > 1 and part[0] in entries and not fault.unnamed
+        if is_entry and _value(copied, part[:2]) is not None:
             copied[part[0]][part[1]] = None
         else:
             _remove(copied, part)
@@ -96,15 +100,15 @@ def _shown(value: Any) -> str:
 
 def _odd_keys(value: Any, at: Path) -> Iterator[Fault]:
     """Keys that YAML did not read as text; Slurm and the schema know only text."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if isinstance(key, str):
-                yield from _odd_keys(item, (*at, key))
-            else:
-                found = f"the key {key!r} of type {type(key).__name__}"
-                yield Fault(
-                    Problem(path([*at, key]), found, "a text", "put it in quotes"), (*at, key)
-                )
+    if not isinstance(value, dict):
+        return
+    for key, item in value.items():
+        if isinstance(key, str):
+            yield from _odd_keys(item, (*at, key))
+        else:
+            found = f"the key {key!r}, which is {_kind(key)}"
+            problem = Problem(path([*at, key]), found, "a text", "put it in quotes")
+            yield Fault(problem, (*at, key), unnamed=True)
 
 
 def _faults_of(error: ValidationError) -> Iterator[Fault]:
@@ -127,7 +131,7 @@ def _faults_of(error: ValidationError) -> Iterator[Fault]:
         problem = Problem(
             path([*at, name]), f"the name {_shown(name)}", _rule(kind, rule), "rename it"
         )
-        yield Fault(problem, (*at, name))
+        yield Fault(problem, (*at, name), unnamed=True)
     else:
         where = path(at)
         yield Fault(Problem(where, _found(where, error), _expected(error), _advice(error)), at)
@@ -170,10 +174,23 @@ def _expected(error: ValidationError) -> str:
     return f"{rule} ({meaning.rstrip('.')})" if meaning else rule
 
 
+_TYPES = {
+    "object": "a map",
+    "array": "a list",
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+}
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 _WORDS: Mapping[str, Callable[[Any], str]] = {
-    "type": lambda rule: (
-        f"a value of type {' or '.join([rule] if isinstance(rule, str) else rule)}"
-    ),
+    "type": lambda rule: " or ".join(_TYPES[name] for name in _listed(rule)),
     "enum": lambda rule: f"one of {', '.join(str(item) for item in rule)}",
     "const": lambda rule: f"{rule!r}",
     "pattern": lambda rule: f"text like {rule}",

@@ -25,6 +25,23 @@ def test_expands(expression, names):
     assert nodeset.expand(expression) == names
 
 
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("n[3,1]", "numbers ascend"),
+        ("n1,n2,n1", "n1 stands twice"),
+        ("n[1-2]!n1", "the character '!'"),
+    ],
+)
+def test_says_why(expression, words):
+    with pytest.raises(nodeset.NodeSetError, match=words):
+        nodeset.expand(expression)
+
+
+def test_the_written_order_is_kept():
+    assert nodeset.expand("z2,a[9,10],b1") == ["z2", "a9", "a10", "b1"]
+
+
 @pytest.mark.parametrize("expression", ["gpu[005-001]", "n[1", "n1]", "n[1-]", "n[a-b]"])
 def test_refuses(expression):
     with pytest.raises(nodeset.NodeSetError):

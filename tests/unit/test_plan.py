@@ -29,7 +29,7 @@ REFUSALS = [
     pytest.param({"slurmm": {}}, "slurmm", "did you mean slurm?", id="unknown key, with the nearest"),
     pytest.param({"hosts:node[01-02]:role": []}, "hosts:node[01-02]:role", "did you mean roles?", id="unknown key, deep"),
     pytest.param({"cluster:name": None}, "cluster:name", "found nothing", id="missing key"),
-    pytest.param({"waits": {"node_s": "long"}}, "waits:node_s", "type integer", id="wrong type"),
+    pytest.param({"waits": {"node_s": "long"}}, "waits:node_s", "a whole number", id="wrong type"),
     pytest.param({"os:release": "11"}, "os:release", "one of 12, 13 for Debian", id="unknown release"),
     pytest.param({"hosts:x1": {"roles": ["wizard"], "address": "10.0.0.1"}}, "hosts:x1:roles:0", "one of controller", id="unknown role"),
     pytest.param({"hosts:gpu[005-001]": {"roles": ["storage"], "address": "10.0.0.[1-5]"}}, "hosts:gpu[005-001]", "runs backwards", id="range backwards"),
@@ -74,6 +74,49 @@ def test_refuses(changes, where, words):
     texts = [problems[place] for place in where.split("|") if place in problems]
     assert texts, f"no problem at {where}, but {problems}"
     assert any(words in text for text in texts), texts
+
+
+MORE_REFUSALS = [
+    pytest.param({"hosts:login01": {"role": ["login"], "address": "10.213.0.11"}}, ["hosts:login01:role", "hosts:login01:roles"], id="a misspelt key"),
+    pytest.param({"hosts:login01:roles": ["wizard"], "hosts:db2": {"roles": ["storage"], "address": "10.213.0.11"}, "partitions:batch:nodes": "node[01-09]"}, ["hosts:login01:roles:0", "hosts:db2:address", "partitions:batch:nodes"], id="three in hosts and partitions"),
+    pytest.param({"hosts:login01:roles": ["wizard"], "partitions:batch:nodes": "node01,login01"}, ["hosts:login01:roles:0"], id="no problem that only follows from another"),
+    pytest.param({"hosts:mgmt01:roles": "controller"}, ["hosts:mgmt01:roles"], id="no missing controller where roles are unreadable"),
+    pytest.param({"node_types:small:cpus": "two"}, ["node_types:small:cpus"], id="a node type that is there but wrong"),
+    pytest.param({"partitions": {1: {"nodes": "node01"}}}, ["partitions:1"], id="a name that YAML reads as a number"),
+    pytest.param({"partitions:batch:max_time": 3600}, ["partitions:batch:max_time"], id="a time that YAML reads as seconds"),
+    pytest.param({"os": {"name": "Debian"}}, ["os:release"], id="half a section"),
+    pytest.param({"hosts": []}, ["hosts"], id="a list for a map"),
+    pytest.param({"hosts:a b": {"roles": ["storage"], "address": "10.0.0.1"}}, ["hosts:a b"], id="a blank in a name"),
+    pytest.param({"hosts:node_9": {"roles": ["storage"], "address": "10.0.0.1"}}, ["hosts:node_9"], id="an underscore in a name"),
+    pytest.param({"hosts:x1.lab.saltern": {"roles": ["storage"], "address": "10.0.0.1"}}, ["hosts:x1.lab.saltern"], id="a name with its domain"),
+    pytest.param({"hosts:@all": {"roles": ["storage"], "address": "10.0.0.1"}}, ["hosts:@all"], id="a ClusterShell group"),
+    pytest.param({"hosts:n*": {"roles": ["storage"], "address": "10.0.0.1"}}, ["hosts:n*"], id="a wildcard"),
+    pytest.param({"hosts:login01:address": "@all"}, ["hosts:login01:address"], id="a group of addresses"),
+    pytest.param({"hosts:n[1-3]": {"roles": ["storage"], "address": "10.0.0.[1,3,2]"}}, ["hosts:n[1-3]:address"], id="addresses that do not ascend"),
+    pytest.param({"hosts:n[1-2],n1": {"roles": ["storage"], "address": "10.0.0.[1-3]"}}, ["hosts:n[1-2],n1"], id="a name twice in a set"),
+    pytest.param({"hosts:Node01": {"roles": ["storage"], "address": "10.0.0.1"}}, ["hosts:Node01"], id="hosts that differ in case"),
+    pytest.param({"secrets": "hunter2"}, ["secrets"], id="secrets that are no map"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "places"), MORE_REFUSALS)
+def test_says_all_of_it_and_no_more(changes, places):
+    """Exactly these places: what follows from a problem is not told as another."""
+    problems = refused(example(**changes))
+    assert sorted(problems) == sorted(places), problems
+    assert "hunter2" not in str(problems)
+
+
+def test_numbers_that_should_be_text_are_told_to_be_quoted():
+    assert "put it in quotes" in refused(example(**{"os:release": 13}))["os:release"]
+
+
+def test_names_pair_with_addresses_as_written():
+    """ClusterShell sorts; a reader does not."""
+    hosts = {"roles": ["storage"], "address": "10.0.0.5,10.0.0.2"}
+    resolved = plans.resolve(SCHEMA, example(**{"hosts:store9,store1": hosts}))
+    assert resolved.hosts["store9"].address == "10.0.0.5"
+    assert resolved.hosts["store1"].address == "10.0.0.2"
 
 
 def test_all_problems_at_once():

@@ -1,6 +1,8 @@
 """The master's secrets: made once, closed, never made anew."""
 
+import multiprocessing
 import os
+import signal
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
@@ -65,6 +67,29 @@ def test_a_file_in_the_folders_place_is_refused(tmp_path):
     (tmp_path / "secrets").write_text("")
     with pytest.raises(secret_store.SecretError):
         get(tmp_path / "secrets")
+
+
+def cut(directory, step):
+    """Make a secret, and die by SIGKILL in front of a step."""
+    for name in ("fsync", "link", "unlink"):
+        if name == step:
+            module = secret_store.os if name != "unlink" else secret_store.Path
+            setattr(module, name, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+    get(directory)
+
+
+@pytest.mark.parametrize("step", ["fsync", "link", "unlink"])
+def test_a_kill_in_the_middle_is_finished_by_the_next(tmp_path, step):
+    store = tmp_path / "secrets"
+    victim = multiprocessing.get_context("fork").Process(target=cut, args=(store, step))
+    victim.start()
+    victim.join(20)
+    assert victim.exitcode == -signal.SIGKILL
+    there = (store / "munge_key").read_text() if (store / "munge_key").exists() else None
+    assert there is None or len(there.strip()) == secret_store.MUNGE_KEY_CHARACTERS
+    value = get(store)
+    assert there is None or value == there.strip()
+    assert get(store) == value
 
 
 def test_what_a_cut_left_aside_does_no_harm(tmp_path):

@@ -1,0 +1,81 @@
+"""The external pillar: from the raw plan to one host's view, or a refusal."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+from saltern.problem import PlanError
+from saltern.view import UnknownHost
+from support import ROOT, example, load
+
+SCHEMA_FILE = str(ROOT / "pillar/schema.json")
+
+
+@pytest.fixture
+def pillar(monkeypatch):
+    """The module, with a plan that the test can change: pillar.plan."""
+    module = load("pillar", "saltern")
+    module.plan_of_the_test = example()
+    reader = SimpleNamespace(
+        raw_plan=lambda opts: module.plan_of_the_test,
+        schema_text=lambda path: (ROOT / "pillar/schema.json").read_text(encoding="utf-8"),
+    )
+    monkeypatch.setattr(module, "saltern_master", reader)
+    return module
+
+
+def ask(pillar, tmp_path, host, so_far=None):
+    so_far = {} if so_far is None else so_far
+    return pillar.ext_pillar(host, so_far, SCHEMA_FILE, str(tmp_path / "secrets"))["saltern"]
+
+
+@pytest.mark.parametrize(
+    ("host", "secrets"),
+    [
+        ("mgmt01", {"munge_key", "slurmdbd_password", "jwt_key"}),
+        ("login01", {"munge_key"}),
+        ("node02", {"munge_key"}),
+    ],
+)
+def test_secrets_by_role(pillar, tmp_path, host, secrets):
+    assert ask(pillar, tmp_path, host)["secrets"].keys() == secrets
+
+
+def test_a_site_s_own_secret_wins_and_none_is_made(pillar, tmp_path):
+    own = "k" * 40
+    pillar.plan_of_the_test = example(secrets={"munge_key": own})
+    assert ask(pillar, tmp_path, "node01")["secrets"] == {"munge_key": own}
+    assert not (tmp_path / "secrets").exists()
+
+
+def test_nothing_is_read_from_the_minion_s_pillar(pillar, tmp_path):
+    """A minion can write into it by pillar override."""
+    sent = {"saltern": {"hosts": {"node01": {"roles": ["database"]}}}, "mine": 1}
+    view = ask(pillar, tmp_path, "node01", sent)
+    assert view["roles"] == ["compute"]
+    assert sent == {"mine": 1}
+
+
+def test_an_unknown_host_and_a_broken_plan_raise(pillar, tmp_path):
+    with pytest.raises(UnknownHost):
+        ask(pillar, tmp_path, "stranger")
+    pillar.plan_of_the_test = example(clusterr={})
+    with pytest.raises(PlanError):
+        ask(pillar, tmp_path, "node01")
+
+
+def test_a_changed_plan_is_seen_even_if_only_its_order_changed(pillar, tmp_path):
+    hosts = {"ctl9": {"roles": ["controller"], "address": "10.213.0.99"}, **example()["hosts"]}
+    for order in (hosts, dict(reversed(hosts.items()))):
+        pillar.plan_of_the_test = example(hosts=order)
+        peers = ask(pillar, tmp_path, "node01")["peers"]["controller"]
+        assert [peer["name"] for peer in peers] == [n for n in order if n in ("ctl9", "mgmt01")]
+
+
+def test_a_missing_library_raises_where_salt_would_only_log(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "saltern_master", None)
+    module = load("pillar", "saltern")
+    sent = {"saltern": {"raw": "plan"}}
+    with pytest.raises(RuntimeError, match=r"salt-pip install -r etc/requirements-master\.txt"):
+        ask(module, tmp_path, "node01", sent)
+    assert sent == {}
