@@ -94,13 +94,20 @@ def properties(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
+_LOUD = re.compile(r"^.*?\b(fatal|error): ")
+# A message begins with a time stamp or the daemon's name; other lines belong to the one before.
+_BEGINS = re.compile(r"^(\[|\w+: )")
+
+
 def reasons(log: str, limit: int = 3) -> list[str]:
     """The last errors of a daemon's log, without time stamps; up to a fatal one, if any."""
-    found = [
-        re.sub(r"^.*?\b(fatal|error): ", r"\1: ", line).strip()
-        for line in log.splitlines()
-        if re.search(r"\b(fatal|error): ", line)
-    ]
+    messages: list[str] = []
+    for line in log.splitlines():
+        if _BEGINS.match(line) or not messages:
+            messages.append(line)
+        else:
+            messages[-1] += f" {line.strip()}"
+    found = [_LOUD.sub(r"\1: ", text).strip() for text in messages if _LOUD.match(text)]
     fatal = [number for number, text in enumerate(found) if text.startswith("fatal: ")]
     kept = found[max(0, fatal[-1] - 1) : fatal[-1] + 1] if fatal else found
     return list(dict.fromkeys(kept))[-limit:]
@@ -111,12 +118,13 @@ _STAMP = re.compile(r"^\[([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(?:[+-][0-9]{2}:?[0
 
 def since(log: str, moment: float) -> str:
     """The lines of a log (LogTimeFormat=rfc5424_ms) after a moment, seconds since the epoch."""
-    kept = []
+    kept: list[str] = []
+    recent = False
     for line in log.splitlines():
         match = _STAMP.match(line)
-        if (
-            match
-            and datetime.fromisoformat(match[1].replace("Z", "+00:00")).timestamp() >= moment - 1
-        ):
+        if match:
+            stamp = datetime.fromisoformat(match[1].replace("Z", "+00:00"))
+            recent = stamp.timestamp() >= moment - 1
+        if recent:
             kept.append(line)
     return "\n".join(kept)

@@ -81,3 +81,19 @@ def test_only_what_was_logged_since():
     assert kept
     assert all(line.startswith("[2026-12-01T11:2") for line in kept)
     assert len(kept) < len(log.splitlines())
+
+
+def test_a_message_of_several_lines_is_told_whole():
+    log = (
+        "[2026-12-01T11:33:20.000+00:00] error: Configured MailProg is invalid\n"
+        "[2026-12-01T11:33:20.100+00:00] fatal: CLUSTER ID MISMATCH.\n"
+        'slurmctld has been started with "ClusterID=99"  from the state files,\n'
+        'but the DBD thinks it should be "317".\n'
+        "[2026-12-01T11:33:20.200+00:00] good bye\n"
+    )
+    assert answers.since(log, 1796124800.0) == log.strip()
+    fatal = answers.reasons(log)[-1]
+    assert fatal.startswith("fatal: CLUSTER ID MISMATCH.")
+    assert "ClusterID=99" in fatal
+    assert "317" in fatal
+    assert "good bye" not in fatal
