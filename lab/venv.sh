@@ -4,7 +4,8 @@
 # usage: venv.sh DESTINATION REQUIREMENTS
 set -eu
 destination=$1 requirements=$2
-[ -e "$destination/complete" ] && exit 0
+# The second half: the Python that it was made with may have gone.
+[ -e "$destination/complete" ] && "$destination/bin/python" -c '' 2>/dev/null && exit 0
 
 python=
 for candidate in python3.13 python3.12 python3.11 python3; do

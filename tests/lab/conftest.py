@@ -1,5 +1,5 @@
 """One lab for all tests here, from bare hosts. Its progress goes to the terminal, because it takes
-minutes; what its hosts say goes there too when a test failed, because the lab is gone afterwards."""
+minutes; after a failure the last words of its hosts go there too, because then the lab is gone."""
 
 import os
 import subprocess

@@ -1,10 +1,12 @@
 """Every host of a plan with every role, on every system: what Salt's compiler makes of it."""
 
+import inspect
 import json
+import subprocess
 from fnmatch import fnmatch
 
 import pytest
-from compiler import SYSTEMS, Compiler, plan_os
+from compiler import ROOT, SYSTEMS, Compiler, plan_os
 from support import everyone, example
 
 REQUISITES = ("require", "watch", "onchanges", "prereq", "listen", "onfail")
@@ -34,9 +36,24 @@ def compiler(system, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def compiled(compiler, system):
+def begun():
+    """The programs that our modules ran while the hosts were compiled."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def compiled(compiler, system, begun):
     """The chunks of each host, compiled once."""
-    return {host: compiler.chunks(host, system) for host in HOSTS}
+
+    class Watched(subprocess.Popen):
+        def __init__(self, args, *rest, **keywords):
+            if any(frame.filename.startswith(f"{ROOT}/_modules") for frame in inspect.stack(0)):
+                begun.append(args)
+            super().__init__(args, *rest, **keywords)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess, "Popen", Watched)
+        return {host: compiler.chunks(host, system) for host in HOSTS}
 
 
 def targets(chunk, chunks):
@@ -141,6 +158,11 @@ def test_only_controllers_know_the_configuration(compiler, system):
 def test_the_same_plan_compiles_to_the_same_states(compiler, compiled, system):
     again = compiler.chunks("ctl1", system)
     assert json.dumps(again, default=str) == json.dumps(compiled["ctl1"], default=str)
+
+
+def test_compiling_runs_no_program(compiled, begun):
+    """What our modules answer an SLS depends on the plan and the system, not on the host."""
+    assert not begun, begun
 
 
 def test_a_host_the_plan_does_not_know_gets_nothing(compiler, system):
