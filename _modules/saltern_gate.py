@@ -143,7 +143,10 @@ def _munge(view, wait):
 
 
 def _shared_age():
-    """The age in seconds of this host's credential in the mine; infinite when there is none, or none of this clock."""
+    """The age of this host's credential in the mine, in seconds.
+
+    Infinite when there is none, or one that a wrong clock made.
+    """
     shared = __salt__["mine.get"](__opts__["id"], _MINE).get(__opts__["id"])
     age = time.time() - shared["made"] if shared else -1
     return age if age >= 0 else float("inf")

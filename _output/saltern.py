@@ -35,7 +35,8 @@ def _table(rows):
     cells = [names, *([_cell(row.get(name, "")) for name in names] for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
     lines = [
-        _GAP.join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in cells
+        _GAP.join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        for line in cells
     ]
     rule = _GAP.join("-" * width for width in widths)
     return "\n".join(f"  {line}" for line in [lines[0], rule, *lines[1:]])

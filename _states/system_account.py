@@ -9,7 +9,7 @@ def __virtual__():
     return __virtualname__
 
 
-def present(name, uid, gid, home, shell, createhome):  # noqa: PLR0917 (Salt passes names)
+def present(name, uid, gid, home, shell, createhome):
     """A user and its group of the same name, with fixed ids.
 
     name: str
