@@ -4,23 +4,19 @@ Configured in etc/master.d/saltern.conf. Raises for a broken plan or an unknown 
 then refuses every state run of that minion.
 """
 
-import hashlib
-import json
+import copy
 
 # An external pillar that cannot be loaded is only logged by Salt, and every minion goes on without
 # a plan; one that raises stops every state run. So a missing library is kept here and raised below.
 try:
     import saltern_master
-    from saltern import plan, roles, secret_store, view
+    from saltern import roles, secret_store, view
 except ImportError as error:
     _missing = error
 else:
     _missing = None
 
 __virtualname__ = "saltern"
-
-# The last plan that this process resolved: (hash of the raw plan and schema, plan).
-_resolved = (None, None)
 
 
 def __virtual__():
@@ -43,8 +39,9 @@ def ext_pillar(minion_id, pillar, schema_file, secrets_dir):
             f"The master's Salt Python lacks what the plan needs ({_missing}). On the master: "
             "salt-pip install -r etc/requirements-master.txt, then restart salt-master."
         )
-    resolved = _resolve(saltern_master.raw_plan(__opts__), saltern_master.schema_text(schema_file))
-    mine = view.of(resolved, minion_id)
+    resolved = saltern_master.resolved(__opts__, schema_file)
+    # A copy: the plan is kept for the next minion, and Salt goes on to merge into what it gets.
+    mine = copy.deepcopy(view.of(resolved, minion_id))
     store = secret_store.Store(secrets_dir)
     own = resolved.data["secrets"]
     mine["secrets"] = {
@@ -52,13 +49,3 @@ def ext_pillar(minion_id, pillar, schema_file, secrets_dir):
         for name in roles.secrets_of(resolved.hosts[minion_id].roles)
     }
     return {"saltern": mine}
-
-
-def _resolve(raw, schema_text):
-    global _resolved  # noqa: PLW0603 - a cache of one, per master process
-    # Keys stay in the plan's order: the first controller is the primary.
-    text = f"{schema_text}{json.dumps(raw, default=str)}"
-    key = hashlib.sha256(text.encode()).hexdigest()
-    if _resolved[0] != key:
-        _resolved = (key, plan.resolve(json.loads(schema_text), raw))
-    return _resolved[1]

@@ -7,7 +7,6 @@ from pathlib import Path
 import salt.utils.yaml
 import saltern_master
 from saltern import overview
-from saltern import plan as plans
 from saltern.problem import PlanError
 
 __virtualname__ = "saltern"
@@ -30,10 +29,9 @@ def plan():
         salt-run saltern.plan --out=json
     """
     try:
-        schema = saltern_master.schema(__opts__)
+        settings = saltern_master.settings(__opts__)
         with _quiet():
-            raw = saltern_master.raw_plan(__opts__)
-        resolved = plans.resolve(schema, raw)
+            resolved = saltern_master.resolved(__opts__, settings["schema_file"])
     except PlanError as error:
         __context__["retcode"] = 1
         return _answer(1, problems=[str(problem) for problem in error.problems])

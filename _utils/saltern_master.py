@@ -3,10 +3,12 @@
 Only the master uses it.
 """
 
+import hashlib
 import json
 from pathlib import Path
 
 import salt.pillar
+from saltern import plan
 from saltern.problem import PlanError, Problem
 
 # The plan's own pillar target (pillar/top.sls). A minion id cannot have a slash, so no host ever
@@ -31,14 +33,21 @@ def settings(opts):
     )
 
 
-def schema_text(schema_file):
-    """The schema as it stands in its file."""
-    return Path(schema_file).read_text(encoding="utf-8")
+# The last plan that this process resolved: (hash of the raw plan and schema, plan). It stands here
+# and not in the external pillar, which Salt loads anew for every request.
+_last = (None, None)
 
 
-def schema(opts):
-    """The plan's schema, as data."""
-    return json.loads(schema_text(settings(opts)["schema_file"]))
+def resolved(opts, schema_file):
+    """The plan. Raises PlanError with everything that is wrong with it."""
+    global _last  # noqa: PLW0603 - a cache of one, per master process
+    raw = raw_plan(opts)
+    schema = Path(schema_file).read_text(encoding="utf-8")
+    # Keys stay in the plan's order: the first controller is the primary.
+    key = hashlib.sha256(f"{schema}{json.dumps(raw, default=str)}".encode()).hexdigest()
+    if _last[0] != key:
+        _last = (key, plan.resolve(json.loads(schema), raw))
+    return _last[1]
 
 
 def raw_plan(opts):

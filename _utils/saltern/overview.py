@@ -52,9 +52,7 @@ def _roles(plan: Plan, top: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]
         {
             "role": name,
             **{
-                phase: [
-                    component for at, component in _components(target) if at == phase and component
-                ]
+                phase: [component for at, component in _components(target) if at == phase]
                 for phase in phases
             },
         }
@@ -63,8 +61,10 @@ def _roles(plan: Plan, top: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]
 
 
 def _components(target: Sequence[Any]) -> list[tuple[str, str]]:
+    """(phase, component), a phase's own name being its gate; gates come last."""
     names = [entry.partition(".") for entry in target if isinstance(entry, str)]
-    return [(phase, component) for phase, _, component in names]
+    found = [(phase, component or "gate") for phase, _, component in names]
+    return sorted(found, key=lambda pair: pair[1] == "gate")
 
 
 def _partitions(plan: Plan) -> list[dict[str, Any]]:

@@ -10,6 +10,8 @@ from typing import Any
 from saltern import nodeset, plan_checks, schema
 from saltern.problem import PlanError, Problem
 
+Data = Mapping[str, Any]
+
 
 @dataclass(frozen=True)
 class Host:
@@ -46,7 +48,7 @@ class Plan:
 ENTRIES = ("hosts", "node_types", "partitions")
 
 
-def resolve(plan_schema: Mapping[str, Any], raw: Any) -> Plan:
+def resolve(plan_schema: Data, raw: Any) -> Plan:
     """The plan that these pillar data mean. Raises PlanError with every problem at once."""
     faults = schema.faults(plan_schema, raw)
     found = [fault.problem for fault in faults]
@@ -56,7 +58,7 @@ def resolve(plan_schema: Mapping[str, Any], raw: Any) -> Plan:
     data = schema.with_defaults(
         plan_schema, schema.usable(plan_schema, raw, ENTRIES) if faults else raw
     )
-    hosts, problems = _hosts(data.get("hosts", {}))
+    hosts, problems = _hosts(data.get("hosts", {}), raw)
     found += problems
     partitions, problems = _partitions(data["partitions"])
     found += problems
@@ -71,11 +73,11 @@ def resolve(plan_schema: Mapping[str, Any], raw: Any) -> Plan:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def _hosts(entries: Mapping[str, Any]) -> tuple[dict[str, Host], list[Problem]]:
+def _hosts(entries: Data, raw: Data) -> tuple[dict[str, Host], list[Problem]]:
     hosts: dict[str, Host] = {}
     problems: list[Problem] = []
     for entry, fields in entries.items():
-        made, refusals = _entry(entry, fields)
+        made, refusals = _entry(entry, fields if fields is not None else _unsound(raw, entry))
         problems += refusals
         for host in made:
             if host.name in hosts:
@@ -85,13 +87,16 @@ def _hosts(entries: Mapping[str, Any]) -> tuple[dict[str, Host], list[Problem]]:
     return hosts, problems
 
 
-def _entry(entry: str, fields: Mapping[str, Any] | None) -> tuple[list[Host], list[Problem]]:
+def _unsound(raw: Data, entry: str) -> dict[str, Any]:
+    """What can still be read of an entry that the schema refuses."""
+    address = raw["hosts"][entry].get("address") if isinstance(raw["hosts"][entry], dict) else None
+    return {"address": address} if isinstance(address, str) else {}
+
+
+def _entry(entry: str, fields: Data) -> tuple[list[Host], list[Problem]]:
     """The hosts of one entry."""
     where = f"hosts:{entry}"
     names, problems = _expanded(where, entry)
-    if fields is None:
-        unsound = [Host(name, entry, frozenset(), None, None, sound=False) for name in names]
-        return unsound, problems
     addresses: list[str | None] = [None] * len(names)
     if "address" in fields and not problems:
         listed, problems = _expanded(f"{where}:address", fields["address"])
@@ -100,16 +105,17 @@ def _entry(entry: str, fields: Mapping[str, Any] | None) -> tuple[list[Host], li
             problems = [Problem(f"{where}:address", found, expected)]
         elif not problems:
             addresses = list(listed)
-    given = frozenset(fields["roles"])
+    given = frozenset(fields.get("roles", ()))
     kind = fields.get("node_type")
+    sound = "roles" in fields
     hosts = [
-        Host(name, entry, given, address, kind)
+        Host(name, entry, given, address, kind, sound)
         for name, address in zip(names, addresses)  # noqa: B905 - Python 3.9; equal by the above
     ]
     return hosts, problems
 
 
-def _partitions(entries: Mapping[str, Any]) -> tuple[dict[str, list[str]], list[Problem]]:
+def _partitions(entries: Data) -> tuple[dict[str, list[str]], list[Problem]]:
     members: dict[str, list[str]] = {}
     problems: list[Problem] = []
     for name, fields in plan_checks.sound(entries).items():

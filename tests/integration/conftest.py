@@ -1,8 +1,9 @@
-"""A real master and real minions as processes: mgmt01, node01 and one that the plan does not know.
+"""A real master and real minions as processes: mgmt01, login01, node01 and one that the plan does not know.
 
 The master's settings are those of etc/master.d/saltern.conf, with this repository and folders of the test in their places.
 """
 
+import contextlib
 import json
 import os
 import subprocess
@@ -98,10 +99,13 @@ def minions(master, client):
     """The minions by id."""
     made = {
         "mgmt01": _minion(master, "mgmt01"),
+        "login01": _minion(master, "login01"),
         "node01": _minion(master, "node01", grains=BOASTS),
         "stray01": _minion(master, "stray01"),
     }
-    with made["mgmt01"].started(), made["node01"].started(), made["stray01"].started():
+    with contextlib.ExitStack() as stack:
+        for minion in made.values():
+            stack.enter_context(minion.started())
         client.cmd("*", "saltutil.sync_all", timeout=120)
         yield made
 

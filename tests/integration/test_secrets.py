@@ -8,12 +8,13 @@ import salt.channel.client
 import salt.config
 from support import ROOT
 
-# A part of a plan in which node01 is a database; as pillar override Salt merges it before external pillars run.
+# A part of a plan in which login01 is the database. Salt merges what a minion sends as pillar override
+# before external pillars run. (Of a compute node the plan's checks would refuse it: it has a node_type.)
 PROMOTED = {
     "saltern": {
         "hosts": {
-            "node01": {"roles": ["database"], "address": "10.213.0.21"},
-            "mgmt01": {"roles": ["controller"]},
+            "login01": {"roles": ["database"]},
+            "mgmt01": {"roles": ["controller", "builder"]},
         }
     }
 }
@@ -31,11 +32,13 @@ def nothing_of(secrets, text, allowed=()):
 @pytest.fixture(scope="module")
 def ask(minions):
     """What the master answers node01 when it asks for a pillar: ask(id=..., pillar_override=...)."""
-    opts = salt.config.minion_config(minions["node01"].config_file)
-    opts["master_uri"] = f"tcp://{opts['master']}:{opts['master_port']}"
 
-    async def request(load, name):
-        channel = salt.channel.client.AsyncReqChannel.factory({**opts, "id": name})
+    def options(name):
+        opts = salt.config.minion_config(minions[name].config_file)
+        return {**opts, "master_uri": f"tcp://{opts['master']}:{opts['master_port']}"}
+
+    async def request(load, opts):
+        channel = salt.channel.client.AsyncReqChannel.factory(opts)
         try:
             answer = channel.crypted_transfer_decode_dictentry(
                 load, dictkey="pillar", timeout=10, tries=1
@@ -44,10 +47,10 @@ def ask(minions):
         finally:
             channel.close()
 
-    def run(as_="node01", **changes):
-        load = {"cmd": "_pillar", "id": "node01", "grains": {}, "saltenv": "base", "pillarenv": None, "pillar_override": {},
+    def run(who="node01", as_=None, **changes):
+        load = {"cmd": "_pillar", "id": who, "grains": {}, "saltenv": "base", "pillarenv": None, "pillar_override": {},
                 "extra_minion_data": {}, "ver": "2", **changes}  # fmt: skip
-        return asyncio.run(request(load, as_))
+        return asyncio.run(request(load, {**options(who), "id": as_ or who}))
 
     return run
 
@@ -74,6 +77,13 @@ def test_node01_gets_no_more_by(secrets, ask, load):
     nothing_of(secrets, repr(pillar), allowed={"munge_key"})
     assert set(pillar["saltern"].get("secrets", {})) <= {"munge_key"}
     assert "mariadb" not in repr(pillar), "nothing of the raw plan either"
+
+
+@pytest.mark.parametrize("override", [PROMOTED, BROKEN], ids=["promoted", "broken"])
+def test_a_login_node_cannot_write_itself_a_role(secrets, ask, override):
+    pillar = ask(who="login01", pillar_override=override)
+    nothing_of(secrets, repr(pillar), allowed={"munge_key"})
+    assert "_errors" not in pillar
 
 
 @pytest.mark.parametrize("name", ["mgmt01", "saltern/plan"], ids=["the database", "the plan"])

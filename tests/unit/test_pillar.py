@@ -1,7 +1,6 @@
 """The external pillar: from the raw plan to one host's view, or a refusal."""
 
 import sys
-from types import SimpleNamespace
 
 import pytest
 from saltern.problem import PlanError
@@ -16,11 +15,7 @@ def pillar(monkeypatch):
     """The module, with a plan that the test can change: pillar.plan."""
     module = load("pillar", "saltern")
     module.plan_of_the_test = example()
-    reader = SimpleNamespace(
-        raw_plan=lambda opts: module.plan_of_the_test,
-        schema_text=lambda path: (ROOT / "pillar/schema.json").read_text(encoding="utf-8"),
-    )
-    monkeypatch.setattr(module, "saltern_master", reader)
+    monkeypatch.setattr(module.saltern_master, "raw_plan", lambda opts: module.plan_of_the_test)
     return module
 
 
@@ -70,6 +65,16 @@ def test_a_changed_plan_is_seen_even_if_only_its_order_changed(pillar, tmp_path)
         pillar.plan_of_the_test = example(hosts=order)
         peers = ask(pillar, tmp_path, "node01")["peers"]["controller"]
         assert [peer["name"] for peer in peers] == [n for n in order if n in ("ctl9", "mgmt01")]
+
+
+def test_the_plan_is_resolved_once_for_many_minions(pillar, tmp_path, monkeypatch):
+    """Salt loads the external pillar anew for each request."""
+    ask(pillar, tmp_path, "node01")
+    monkeypatch.setattr(pillar.saltern_master.plan, "resolve", None)
+    ask(pillar, tmp_path, "node01")["cluster"]["name"] = "spoilt by Salt's merge"
+    again = load("pillar", "saltern")
+    assert ask(again, tmp_path, "node02")["cluster"]["name"] == "lab"
+    assert ask(again, tmp_path, "node02")["roles"] == ["compute"]
 
 
 def test_a_missing_library_raises_where_salt_would_only_log(monkeypatch, tmp_path):

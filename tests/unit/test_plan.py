@@ -79,7 +79,7 @@ def test_refuses(changes, where, words):
 MORE_REFUSALS = [
     pytest.param({"hosts:login01": {"role": ["login"], "address": "10.213.0.11"}}, ["hosts:login01:role", "hosts:login01:roles"], id="a misspelt key"),
     pytest.param({"hosts:login01:roles": ["wizard"], "hosts:db2": {"roles": ["storage"], "address": "10.213.0.11"}, "partitions:batch:nodes": "node[01-09]"}, ["hosts:login01:roles:0", "hosts:db2:address", "partitions:batch:nodes"], id="three in hosts and partitions"),
-    pytest.param({"hosts:login01:roles": ["wizard"], "partitions:batch:nodes": "node01,login01"}, ["hosts:login01:roles:0"], id="no problem that only follows from another"),
+    pytest.param({"hosts:login01:roles": ["wizard"], "hosts:login01:address": "10.213.0.11", "partitions:batch:nodes": "node01,login01"}, ["hosts:login01:roles:0", "hosts:login01:address"], id="no problem that only follows from another"),
     pytest.param({"hosts:mgmt01:roles": "controller"}, ["hosts:mgmt01:roles"], id="no missing controller where roles are unreadable"),
     pytest.param({"node_types:small:cpus": "two"}, ["node_types:small:cpus"], id="a node type that is there but wrong"),
     pytest.param({"partitions": {1: {"nodes": "node01"}}}, ["partitions:1"], id="a name that YAML reads as a number"),

@@ -75,4 +75,4 @@ def test_the_overview_counts_hosts_and_names_components():
     shown = overview.tables(plans.resolve(SCHEMA, example()), top)
     assert {row["hosts"]: row["count"] for row in shown["hosts"]}["node[01-02]"] == 2
     compute = next(row for row in shown["roles"] if row["role"] == "compute")
-    assert compute["p4_scheduler"] == ["slurmd"]
+    assert compute["p4_scheduler"] == ["slurmd", "gate"]
