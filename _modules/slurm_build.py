@@ -522,7 +522,7 @@ def deploy(offer):
                 "builder says. Not unpacked."
             )
         with tarfile.open(archive) as tar:
-            tar.extractall(aside, filter="data")  # refuses what would leave the folder
+            _extract(tar, aside)
         tree = f"{aside}/{offer['name']}"
         _write_json(
             f"{tree}/{MANIFEST}", {key: value for key, value in offer.items() if key != "url"}
@@ -534,6 +534,30 @@ def deploy(offer):
         raise CommandExecutionError(f"Unpacking {offer['name']}: {error}.") from None
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def _extract(tar, folder):
+    """Everything as root's own, refusing what would leave the folder."""
+    if hasattr(tarfile, "data_filter"):
+        tar.extractall(folder, filter="data")
+        return
+    # Debian 12's own Python (3.11.2) has no filters; gone with it.
+    root = os.path.realpath(folder)
+    for member in tar.getmembers():
+        path = os.path.join(root, member.name)
+        ends = [path]
+        if member.issym():
+            ends.append(os.path.join(os.path.dirname(path), member.linkname))
+        elif member.islnk():
+            ends.append(os.path.join(root, member.linkname))
+        elif not (member.isfile() or member.isdir()):
+            raise tarfile.ExtractError(f"{member.name} is neither file, folder nor link")
+        if any(os.path.commonpath([root, os.path.realpath(end)]) != root for end in ends):
+            raise tarfile.ExtractError(f"{member.name} would leave {folder}")
+        member.uid = member.gid = 0
+        member.uname = member.gname = ""
+        member.mode &= 0o755
+        tar.extract(member, root)
 
 
 def active():
