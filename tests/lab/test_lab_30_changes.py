@@ -83,3 +83,27 @@ def test_a_broken_plan_touches_nothing(lab):
     assert checked.returncode != 0
     assert "node[03-09], not in the plan" in checked.stdout
     assert "Traceback" not in checked.stdout + checked.stderr
+
+
+HWLOC = {"version": "2.9.0", "file": "hwloc_2.9.0.orig.tar.bz2", "sha256": "0" * 64}
+TARBALLS = {
+    "wrong checksum": (HWLOC, ("build:sources:hwloc", "found sha256", "refused/")),
+    "not in the mirror": (
+        {**HWLOC, "file": "hwloc-0.0.tar.bz2"},
+        ("build:sources:hwloc", "found no file at", "hwloc-0.0.tar.bz2"),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TARBALLS)
+def test_a_tarball_that_is_not_the_plans_is_refused(lab, what):
+    change, words = TARBALLS[what]
+    look = "ls /opt/slurm /var/lib/saltern/artefacts; readlink /opt/slurm/current"
+    before = lab.exec("mgmt01", look)
+    with lab.plan({"build": {"sources": {"hwloc": change}}}):
+        answer = lab.attempt("mgmt01", "salt-call slurm_build.build")
+    said = answer.stdout + answer.stderr
+    assert answer.returncode != 0
+    assert all(word in said for word in words), said
+    assert "Traceback" not in said
+    assert lab.exec("mgmt01", look) == before
