@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import shlex
+import subprocess
 import sys
 from collections.abc import Callable
 
@@ -31,11 +33,16 @@ def main() -> int:
         return 2
     wanted = only or list(MEASURES)
     figures: dict[str, float] = {}
-    for key, measure in MEASURES.items():
-        if key in wanted and key not in figures:
-            print(f"bench: {key}", file=sys.stderr, flush=True)
-            figures |= measure()
-    cluster.clean()
+    try:
+        for key, measure in MEASURES.items():
+            if key in wanted and key not in figures:
+                print(f"bench: {key}", file=sys.stderr, flush=True)
+                figures |= measure()
+    except subprocess.CalledProcessError as error:
+        print(f"bench: {shlex.join(error.cmd)} ended with {error.returncode}", file=sys.stderr)
+        return 1
+    finally:
+        cluster.clean()
     print(json.dumps({key: figures[key] for key in MEASURES if key in wanted}, indent=1))
     return 0
 

@@ -12,6 +12,7 @@ LAB = "bench"
 REPEATS = 3
 
 _cache: "tempfile.TemporaryDirectory[str] | None" = None
+_begun = False
 
 
 def cold_and_warm() -> dict[str, float]:
@@ -27,7 +28,7 @@ def cold_and_warm() -> dict[str, float]:
 
 def highstate_noop() -> dict[str, float]:
     """The median of some further `salt '*' state.highstate`, each without changes."""
-    if _cache is None:
+    if not _begun:
         _from_bare()
     times = []
     for _ in range(REPEATS):
@@ -38,13 +39,16 @@ def highstate_noop() -> dict[str, float]:
 
 
 def clean() -> None:
-    """End the bench's lab, remove its cache."""
-    _lab("destroy", check=False)
+    """End the bench's lab, if it was begun, and remove its cache."""
+    if _begun:
+        _lab("destroy", check=False)
     if _cache is not None:
         _cache.cleanup()
 
 
 def _from_bare() -> float:
+    global _begun  # noqa: PLW0603
+    _begun = True
     _lab("destroy", check=False)
     began = time.monotonic()
     _lab("cluster")
