@@ -37,7 +37,7 @@ lab-test: venv ## the real cluster: brings the lab up, breaks it, looks at it
 	$(PYTHON) -m pytest tests/lab
 
 test: lint ## every test there is
-	$(PYTHON) -m pytest tests
+	$(PYTHON) -m pytest tests/tree tests/unit tests/render tests/integration tests/lab
 
 bench: venv ## one JSON object of measurements (ONLY=key,key for a part)
 	@$(PYTHON) -m bench $(if $(ONLY),--only $(ONLY))
