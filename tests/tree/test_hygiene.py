@@ -6,6 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
+from ClusterShell.NodeSet import NodeSet
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = subprocess.run(
@@ -83,3 +85,14 @@ def test_relative_links_of_the_documents_resolve():
         if not (ROOT / file).parent.joinpath(target).exists()
     ]
     assert not broken, broken
+
+
+def test_kitchen_names_what_is_there():
+    """Test Kitchen is not run here; what its file points at can be looked for."""
+    kitchen = yaml.safe_load((ROOT / "kitchen.yml").read_text(encoding="utf-8"))
+    (components,) = kitchen["provisioner"]["state_top"]["base"].values()
+    for component in components:
+        assert (ROOT / "salt" / f"{component.replace('.', '/')}.sls").exists(), component
+    example = yaml.safe_load((ROOT / "pillar/example/plan.sls").read_text(encoding="utf-8"))
+    hosts = set(NodeSet.fromlist(example["saltern"]["hosts"]))
+    assert {suite["provisioner"]["salt_minion_id"] for suite in kitchen["suites"]} <= hosts
