@@ -1,14 +1,15 @@
 """hwloc, PMIx and Slurm from source: built once on the builder, unpacked on every host."""
 
 import contextlib
+import errno
 import fcntl
 import glob
+import http.client
 import json
 import os
 import shutil
 import tarfile
 import time
-import urllib.error
 import urllib.request
 
 import salt.utils.files
@@ -28,6 +29,7 @@ MINE = "slurm_build_published"
 MANIFEST = "manifest.json"
 
 _STEP_S = 4 * 3600
+_OWN_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _PAUSE_S = 2
 _TAIL_LINES = 15
 _NVML_HEADERS = ("/usr/include/nvml.h", "/usr/local/cuda/include/nvml.h")
@@ -205,19 +207,24 @@ def build_artefact():
 
         salt 'mgmt01' slurm_build.build
     """
-    with _only_one(__salt__["saltern.view"]("waits:artefact_s")):
-        wanted = plan()
-        if not wanted["needed"]:
-            return manifest(wanted["name"])
-        archives = {name: _source(name) for name in build.ORDER}
-        try:
-            _wipe()
-            _make_tree(wanted, archives)
-            return _pack(wanted)
-        except OSError as error:
-            raise CommandExecutionError(f"Building {wanted['name']} failed: {error}.") from None
-        finally:
-            _wipe()
+    try:
+        with _only_one(__salt__["saltern.view"]("waits:artefact_s")):
+            return _build_wanted()
+    except OSError as error:
+        raise CommandExecutionError(f"The build failed: {error}.") from None
+
+
+def _build_wanted():
+    wanted = plan()
+    if not wanted["needed"]:
+        return manifest(wanted["name"])
+    archives = {name: _source(name) for name in build.ORDER}
+    try:
+        _wipe()
+        _make_tree(wanted, archives)
+        return _pack(wanted)
+    finally:
+        _wipe()
 
 
 def _make_tree(wanted, archives):
@@ -428,9 +435,15 @@ def _download(url, path, where):
             salt.utils.files.fopen(path, "wb") as file,
         ):
             shutil.copyfileobj(answer, file)
-    except (urllib.error.URLError, OSError) as error:
+            if getattr(answer, "length", None):  # http.client says nothing when it is cut
+                raise ConnectionError(f"the answer was cut {answer.length} bytes before its end")
+    except (OSError, http.client.HTTPException) as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
+        if getattr(error, "errno", None) in _OWN_DISK:
+            raise CommandExecutionError(
+                f"{where}: {path} could not be written: {error.strerror}."
+            ) from None
         reason = getattr(error, "reason", error)
         raise CommandExecutionError(
             f"{where}: found no file at {url} ({reason}). Put it there, or correct the plan."
@@ -508,12 +521,12 @@ def deploy(offer):
     """
     target = f"{build.ROOT}/{offer['name']}"
     aside = f"{build.ROOT}/.new-{offer['name']}"
-    os.makedirs(build.ROOT, mode=0o755, exist_ok=True)
-    for left in glob.glob(f"{build.ROOT}/.new-*"):
-        shutil.rmtree(left)
     archive = f"{aside}/archive"
-    os.mkdir(aside, 0o700)
     try:
+        os.makedirs(build.ROOT, mode=0o755, exist_ok=True)
+        for left in glob.glob(f"{build.ROOT}/.new-*"):
+            shutil.rmtree(left)
+        os.mkdir(aside, 0o700)
         _download(offer["url"], archive, f"artefact {offer['name']}")
         found = salt.utils.hashutils.get_hash(archive, "sha256")
         if found != offer["sha256"]:
