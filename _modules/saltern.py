@@ -196,7 +196,7 @@ def secret_file(name, text, user, group, mode, test=False):
     The new content stands in a file of its own, with its owner and mode, before it takes the name.
     Returns a dict of what differed, never with content: ``{"content": "differs (hidden)", "mode":
     "0644 -> 0400"}``.
-    Raises CommandExecutionError for an unknown secret, user, group or folder.
+    Raises CommandExecutionError for an unknown secret, user, group or folder, and a full disk.
 
     CLI Example:
 
@@ -215,9 +215,12 @@ def secret_file(name, text, user, group, mode, test=False):
         if test:  # a state before this one makes them
             return {"content": "missing", "owner": f"{user}:{group}, not here yet"}
         raise CommandExecutionError(f"{name}: no user {user} or group {group} on this host yet.")
-    differs = _differences(name, wanted, uid, gid, int(str(mode), 8))
-    if differs and not test:
-        _replace(name, wanted, uid, gid, int(str(mode), 8))
+    try:
+        differs = _differences(name, wanted, uid, gid, int(str(mode), 8))
+        if differs and not test:
+            _replace(name, wanted, uid, gid, int(str(mode), 8))
+    except OSError as error:
+        raise CommandExecutionError(f"{name}: {error.strerror}.") from None
     return differs
 
 

@@ -32,6 +32,16 @@ def plugins(name):
         pytest.param({}, {"osrelease": "14"}, {}, id="another system"),
         pytest.param({"build": {"configure": {"slurm": ["--enable-debug"]}}}, {}, {}, id="a flag"),
         pytest.param({"build": {"features": ["munge"]}}, {}, {}, id="other features"),
+        pytest.param(
+            {
+                "build": {
+                    "sources": {"slurm": {"version": "24.11.5", "file": "x", "sha256": "0" * 64}}
+                }
+            },
+            {},
+            {},
+            id="another source",
+        ),
     ],
 )
 def test_another_input_gives_another_id(changes, system, packages):
@@ -47,6 +57,28 @@ def test_the_same_input_gives_the_same_id_in_any_order():
     shuffled = {**wanted, "features": list(reversed(wanted["features"]))}
     again = build.spec({**section(), "features": shuffled["features"]})
     assert build.build_id(wanted, SYSTEM, PACKAGES) == build.build_id(again, SYSTEM, PACKAGES)
+
+
+def test_the_spec_is_the_same_on_every_host_and_the_plan_alone_changes_it():
+    """Hosts of another system wait for the artefact by this digest."""
+    digest = build.digest(build.spec(section()))
+    foreign_plan = section(**{"os:name": "Ubuntu", "os:release": "24.04"})
+    assert build.digest(build.spec(foreign_plan)) == digest
+    assert build.digest(build.spec(section(build={"features": ["munge"]}))) != digest
+
+
+def test_pam_is_built_last_and_only_if_wanted():
+    archives = {name: f"/src/{name}.tar" for name in build.ORDER}
+    for features, expected in (["munge", "pam"], True), (["munge"], False):
+        wanted = build.spec(section(build={"features": features}))
+        names = [step.name for step in build.steps(wanted, archives, PREFIX, "/work", 2)]
+        assert ("slurm-pam" in names) is expected
+        assert [name for name in names if name.endswith("-install")] == [
+            "hwloc-install",
+            "pmix-install",
+            "slurm-install",
+        ]
+        assert names[-1] == "trim"
 
 
 def test_where_the_sources_come_from_does_not_matter():

@@ -1,5 +1,6 @@
 """The one reader of pillar, the writer of files with secrets, and the state over it."""
 
+import errno
 import os
 import socket
 import stat
@@ -93,6 +94,67 @@ def test_refusals_write_nothing(module, tmp_path, changes, words):
     with pytest.raises(CommandExecutionError, match=words):
         write(module, tmp_path / "conf", **changes)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_secret_names_the_roles(module, tmp_path):
+    with pytest.raises(CommandExecutionError, match=r"db1 has no secret munge_kez.*\(database\)"):
+        write(module, tmp_path / "conf", text="<secret:munge_kez>")
+
+
+def test_a_dry_run_before_the_account_exists_predicts(module, tmp_path):
+    differs = write(module, tmp_path / "conf", user="slurm", test=True)
+    assert differs == {"content": "missing", "owner": "slurm:me, not here yet"}
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_another_owner_is_mended_and_said(module, tmp_path):
+    write(module, tmp_path / "conf")
+    os.chown(tmp_path / "conf", 65534, 65534)
+    assert write(module, tmp_path / "conf") == {"owner": "65534:65534 -> 0:0"}
+    assert (tmp_path / "conf").stat().st_uid == 0
+    assert write(module, tmp_path / "conf") == {}
+
+
+def test_owner_and_mode_are_right_before_the_first_byte(module, tmp_path, monkeypatch):
+    seen = []
+    real = os.fdopen
+
+    def look(descriptor, *rest):
+        state = os.fstat(descriptor)
+        seen.append((state.st_size, stat.S_IMODE(state.st_mode), state.st_uid))
+        return real(descriptor, *rest)
+
+    monkeypatch.setattr(module.os, "fdopen", look)
+    write(module, tmp_path / "conf", mode="0440")
+    assert seen == [(0, 0o440, os.getuid())]
+
+
+def test_a_cut_write_keeps_the_old_file_whole(module, tmp_path, monkeypatch):
+    (tmp_path / "conf").write_text("old")
+
+    def cut(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module.os, "replace", cut)
+    with pytest.raises(KeyboardInterrupt):
+        write(module, tmp_path / "conf")
+    assert [path.name for path in tmp_path.iterdir()] == ["conf"]
+    assert (tmp_path / "conf").read_text() == "old"
+
+
+def test_a_full_disk_is_a_sentence_and_keeps_the_old_file(module, tmp_path, monkeypatch):
+    (tmp_path / "conf").write_text("old")
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module.os, "fsync", full)
+    with pytest.raises(CommandExecutionError, match="conf: No space left on device") as caught:
+        write(module, tmp_path / "conf")
+    assert PASSWORD not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["conf"]
+    assert (tmp_path / "conf").read_text() == "old"
 
 
 def test_a_missing_folder_is_named(module, tmp_path):

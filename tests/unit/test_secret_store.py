@@ -1,5 +1,6 @@
 """The master's secrets: made once, closed, never made anew."""
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -61,6 +62,48 @@ def test_a_link_is_not_followed(tmp_path):
     (store / "munge_key").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(secret_store.SecretError):
         get(store)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("whose", ["", "munge_key"], ids=["folder", "file"])
+def test_another_owner_is_refused_in_a_sentence(tmp_path, whose):
+    store = tmp_path / "secrets"
+    value = get(store)
+    os.chown(store / whose, 65534, -1)
+    with pytest.raises(secret_store.SecretError, match=r"65534; expected .* owner 0") as told:
+        get(store)
+    assert value not in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("target", ["", "elsewhere"], ids=["to nothing", "to a folder"])
+def test_a_link_in_the_folders_place_is_not_followed(tmp_path, target):
+    if target:
+        (tmp_path / target).mkdir(mode=0o700)
+    (tmp_path / "secrets").symlink_to(tmp_path / (target or "nothing"))
+    with pytest.raises(secret_store.SecretError):
+        get(tmp_path / "secrets")
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_link_to_nothing_makes_no_secret_elsewhere(tmp_path):
+    store = tmp_path / "secrets"
+    store.mkdir(mode=0o700)
+    (store / "munge_key").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(secret_store.SecretError):
+        get(store)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_full_disk_is_a_sentence_and_leaves_no_half_secret(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(secret_store.os, "fsync", full)
+        with pytest.raises(secret_store.SecretError, match="No space left on device"):
+            get(tmp_path / "secrets")
+    assert list((tmp_path / "secrets").iterdir()) == []
 
 
 def test_a_file_in_the_folders_place_is_refused(tmp_path):
