@@ -22,6 +22,9 @@ def gate(name, phase):
         reasons = __salt__[f"saltern_gate.{phase}"](wait=not __opts__["test"])
     except CommandExecutionError as error:
         reasons = [str(error)]
+    if not __opts__["test"]:
+        # One event a phase: a site's reactor, and whoever watches a run, learn of it at once.
+        __salt__["event.send"]("saltern/phase", {"phase": phase, "open": not reasons})
     if not reasons:
         return ret
     listed = "\n".join(f"- {reason}" for reason in reasons)

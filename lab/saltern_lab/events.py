@@ -3,12 +3,14 @@
 import json
 import re
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 PROGRESS = re.compile(r"salt/job/(?P<jid>[0-9]+)/prog/(?P<host>[^/]+)/[0-9]+")
 NEW = re.compile(r"salt/job/(?P<jid>[0-9]+)/new")
 RETURN = re.compile(r"salt/job/(?P<jid>[0-9]+)/ret/(?P<host>[^/]+)")
 BUILD = "saltern/build/progress"
+PHASE = "saltern/phase"
 
 
 @dataclass
@@ -24,6 +26,8 @@ class HostProgress:
     seconds: dict[str, float] = field(default_factory=dict)
     finished: bool = False
     note: str = ""
+    stamp: datetime | None = None
+    """When its last phase was complete."""
 
 
 def parse_line(line: str) -> tuple[str, dict[str, Any]] | None:
@@ -49,13 +53,17 @@ class Progress:
     def __init__(self, hosts: list[str]) -> None:
         self.hosts = {name: HostProgress() for name in hosts}
         self.jid: str | None = None
+        self.began: datetime | None = None
         self.failures: list[str] = []
         """What failed since these were last looked at, in words."""
 
     def feed(self, tag: str, data: dict[str, Any]) -> str | None:
         """Take one event in; returns the host that it was about."""
+        self.began = self.began or _stamp(data)
         if tag == BUILD:
             return self._build(data)
+        if tag == PHASE:
+            return self._phase(data)
         match = NEW.fullmatch(tag)
         if match and data.get("fun") == "state.highstate":
             self.jid = self.jid or match["jid"]
@@ -89,6 +97,21 @@ class Progress:
                 self.failures.append(f"{name}: {failure(result)}")
         return name
 
+    def _phase(self, data: dict[str, Any]) -> str | None:
+        """A gate spoke: how long its phase took, by the master's clock."""
+        name, said = data.get("id"), data.get("data") or {}
+        if name not in self.hosts or not said.get("phase"):
+            return None
+        host = self.hosts[name]
+        host.phase = str(said["phase"])
+        host.last = "gate open" if said.get("open") else "gate CLOSED"
+        host.note = ""
+        before, now = host.stamp or self.began, _stamp(data)
+        if before and now:
+            host.seconds[host.phase] = (now - before).total_seconds()
+        host.stamp = now
+        return str(name)
+
     def _build(self, data: dict[str, Any]) -> str | None:
         name = data.get("id")
         if name not in self.hosts:
@@ -102,6 +125,14 @@ class Progress:
 def failure(state: dict[str, Any]) -> str:
     """A failed state in words."""
     return f"{state.get('__id__')} ({state.get('__sls__')}): {state.get('comment')}"
+
+
+def _stamp(data: dict[str, Any]) -> datetime | None:
+    """When the master got an event."""
+    try:
+        return datetime.fromisoformat(str(data.get("_stamp")))
+    except ValueError:
+        return None
 
 
 def seconds_of(state: dict[str, Any]) -> float:

@@ -24,9 +24,9 @@ def line(host: HostProgress) -> str:
         return "done" if not host.failed else f"done, {host.failed} failed"
     if host.note:
         return host.note
-    if not host.total:
-        return "compiling its states"
-    return f"{host.done}/{host.total}  {host.last}"
+    if host.total:
+        return f"{host.done}/{host.total}  {host.last}"
+    return host.last or "compiling its states"
 
 
 class View:

@@ -12,7 +12,7 @@ def refuse(*_, **__):
 # --- saltern.gate ---
 
 
-def gate(reasons, test=False):
+def gate(reasons, test=False, told=None):
     asked = []
 
     def look(wait):
@@ -24,7 +24,10 @@ def gate(reasons, test=False):
     state = load(
         "states",
         "saltern",
-        __salt__={"saltern_gate.p1_foundation": look},
+        __salt__={
+            "saltern_gate.p1_foundation": look,
+            "event.send": lambda *event: told.append(event) if told is not None else None,
+        },
         __opts__={"test": test},
     )
     return state.gate("p1_foundation", phase="p1_foundation"), asked
@@ -50,6 +53,21 @@ def test_a_gate_that_cannot_look_is_closed():
     ret, _ = gate(CommandExecutionError("This host has no view of the plan"))
     assert ret["result"] is False
     assert "This host has no view" in ret["comment"]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "test", "sent"),
+    [
+        ([], False, [("saltern/phase", {"phase": "p1_foundation", "open": True})]),
+        (["clock"], False, [("saltern/phase", {"phase": "p1_foundation", "open": False})]),
+        ([], True, []),
+    ],
+    ids=["open", "closed", "dry run"],
+)
+def test_a_gate_tells_the_master_how_its_phase_ended(reasons, test, sent):
+    told = []
+    gate(reasons, test=test, told=told)
+    assert told == sent
 
 
 # --- saltern.waited ---

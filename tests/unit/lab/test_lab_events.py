@@ -54,6 +54,15 @@ def test_return_of_another_function_does_not_finish_a_host():
     assert host.finished
 
 
+def test_a_gate_ends_a_phase_and_tells_its_time():
+    job = {"fun": "state.highstate", "_stamp": "2026-12-01T10:00:00"}
+    new = f"salt/job/20261201101531416219/new\t{json.dumps(job)}"
+    said = {"id": "node01", "data": {"phase": "p0_plan", "open": True}}
+    gate = f"saltern/phase\t{json.dumps({**said, '_stamp': '2026-12-01T10:00:05'})}"
+    host = fed(new, gate).hosts["node01"]
+    assert (host.phase, host.last, host.seconds) == ("p0_plan", "gate open", {"p0_plan": 5.0})
+
+
 def test_build_progress_is_shown_until_the_next_state():
     build = f"saltern/build/progress\t{json.dumps({'id': 'node01', 'data': {'text': 'make 40 %'}})}"
     assert fed(build).hosts["node01"].note == "building: make 40 %"
