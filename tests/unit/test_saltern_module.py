@@ -116,6 +116,15 @@ def test_another_owner_is_mended_and_said(module, tmp_path):
     assert write(module, tmp_path / "conf") == {}
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_the_file_belongs_to_the_account_from_the_start(module, tmp_path):
+    module.__salt__["file.user_to_uid"] = lambda name: 10011
+    module.__salt__["file.group_to_gid"] = lambda name: 10012
+    write(module, tmp_path / "conf")
+    state = (tmp_path / "conf").stat()
+    assert (state.st_uid, state.st_gid) == (10011, 10012)
+
+
 def test_owner_and_mode_are_right_before_the_first_byte(module, tmp_path, monkeypatch):
     seen = []
     real = os.fdopen

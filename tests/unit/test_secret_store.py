@@ -59,6 +59,7 @@ def test_a_link_is_not_followed(tmp_path):
     store = tmp_path / "secrets"
     store.mkdir(mode=0o700)
     (tmp_path / "elsewhere").write_text("x" * 64)
+    (tmp_path / "elsewhere").chmod(0o600)
     (store / "munge_key").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(secret_store.SecretError):
         get(store)

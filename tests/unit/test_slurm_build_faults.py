@@ -371,15 +371,16 @@ def test_the_link_is_there_at_every_moment(module, tmp_path, monkeypatch):
     module.activate("one")
     (tmp_path / "opt/current.new").symlink_to("nowhere")  # what a cut left
     seen = []
-    real = os.replace
-    monkeypatch.setattr(
-        module.os, "replace", lambda *paths: (seen.append(module.active()), real(*paths))
-    )
-    monkeypatch.setattr(
-        module.os, "unlink", lambda path, real=os.unlink: (seen.append(module.active()), real(path))
-    )
+    for call in ("unlink", "symlink", "replace"):
+        real = getattr(os, call)
+
+        def spy(*paths, real=real):
+            seen.append(module.active())
+            real(*paths)
+
+        monkeypatch.setattr(module.os, call, spy)
     module.activate("two")
-    assert set(seen) == {"one"}
+    assert seen == ["one"] * 3
     assert module.active() == "two"
     assert not (tmp_path / "opt/current.new").is_symlink()
 
