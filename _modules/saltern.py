@@ -1,6 +1,7 @@
 """The one reader of pillar: a host's view of the plan, its platform's names, and files that hold
 secrets."""
 
+import json
 import os
 import re
 import socket
@@ -10,11 +11,13 @@ import time
 
 import salt.utils.files
 from salt.exceptions import CommandExecutionError
-from saltern import hostsfile, kernel
+from saltern import hostsfile, kernel, stamp
 from saltern import platform as platforms
 
 __virtualname__ = "saltern"
 
+# The gates that were open at their last look, each with the digest of the view of that time.
+_GATES = "/var/lib/saltern/gates.json"
 _CONNECT_S = 5
 _PAUSE_S = 0.5
 _PLACEHOLDER = re.compile(r"<secret:([a-z_]+)>")
@@ -153,6 +156,40 @@ def sysctl_text():
         salt 'node01' saltern.sysctl_text
     """
     return kernel.text(sysctl_parameters())
+
+
+def applied():
+    """Which gates of this host were open at their last look, and for which view of the plan.
+
+    Returns a dict: ``view`` str, the digest of the view now; ``gates`` dict of phase: digest.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'node01' saltern.applied
+    """
+    return {"view": stamp.of(_plain(_whole())), "gates": json.loads(_read(_GATES) or "{}")}
+
+
+def note_gate(phase, is_open):
+    """Note what a gate said, for ``applied``.
+
+    phase: str; is_open: bool
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'node01' saltern.note_gate p1_foundation False
+    """
+    now = applied()
+    gates = {name: value for name, value in now["gates"].items() if name != phase}
+    if is_open:
+        gates[phase] = now["view"]
+    if gates != now["gates"]:
+        os.makedirs(os.path.dirname(_GATES), mode=0o755, exist_ok=True)
+        _replace(_GATES, json.dumps(gates, sort_keys=True).encode(), 0, 0, 0o644)
 
 
 def await_port(host, port, timeout, what):

@@ -188,6 +188,68 @@ def _show_node(name, env=None):
     return {"node": node, "error": "" if node else _words(result["stderr"])}
 
 
+def node_states(names):
+    """What the controller says of nodes.
+
+    names: list of str
+    Returns a dict of the nodes that it knows: {name: ``slurm_answers.node``}. Raises
+    CommandExecutionError when it does not answer: no answer is not "unknown".
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_cluster.node_states '[node01, node02]'
+    """
+    result = _all([_program("scontrol"), "show", "nodes", "--json"])
+    try:
+        every = slurm_answers.nodes(result["stdout"])
+    except (slurm_answers.Unreadable, KeyError):
+        raise CommandExecutionError(
+            f"slurmctld did not list its nodes: {_words(result['stderr'] or result['stdout'])}"
+        ) from None
+    return {name: every[name] for name in names if name in every}
+
+
+def jobs_on(node):
+    """The jobs that run on a node, or end there.
+
+    node: str
+    Returns a list of str: id, user and state. Raises CommandExecutionError when slurmctld does not
+    answer: no answer is not "none".
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_cluster.jobs_on node03
+    """
+    states = "--states=RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
+    listed = _run(
+        [_program("squeue"), "--noheader", f"--nodelist={node}", states, "--format=%A %u %T"]
+    )
+    return [line.strip() for line in listed.splitlines() if line.strip()]
+
+
+def delete_node(node):
+    """Have slurmctld forget a dynamic node; it refuses one that runs jobs.
+
+    node: str
+    Raises CommandExecutionError with Slurm's words when the node is still there.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_cluster.delete_node cloud-7
+    """
+    result = _all([_program("scontrol"), "delete", f"nodename={node}"])
+    if node in node_states([node]):
+        raise CommandExecutionError(
+            f"slurmctld did not delete {node}: {_words(result['stderr'] or result['stdout'])}"
+        )
+
+
 def facts():
     """What Slurm is like on this host, for the gate (``_utils/saltern/gates_scheduler.py``).
 

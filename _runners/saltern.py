@@ -2,12 +2,14 @@
 
 import contextlib
 import logging
-from pathlib import Path
+import sys
 
-import salt.utils.yaml
+import saltern_admission
+import saltern_lifecycle
 import saltern_master
-from saltern import overview
+from saltern import join_tables, overview
 from saltern.problem import PlanError
+from saltern_lifecycle import Refused
 
 __virtualname__ = "saltern"
 
@@ -28,19 +30,154 @@ def plan():
         salt-run saltern.plan
         salt-run saltern.plan --out=json
     """
-    try:
-        settings = saltern_master.settings(__opts__)
-        with _quiet():
-            resolved = saltern_master.resolved(__opts__, settings["schema_file"])
-    except PlanError as error:
-        __context__["retcode"] = 1
-        return _answer(1, problems=[str(problem) for problem in error.problems])
-    return _answer(0, **overview.tables(resolved, _top()))
+    return _tell(lambda: overview.tables(_resolved(), saltern_master.top(__opts__)))
 
 
-def _answer(retcode, **parts):
+def joins(last=20):
+    """Show the join queue, the keys that were not admitted, and what happened last.
+
+    last: int, lines of history
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.joins
+        salt-run saltern.joins last=100 --out=json
+    """
+    return _tell(lambda: join_tables.tables(saltern_admission.book(__opts__), last))
+
+
+def admit(minion_id, fingerprint="", accepted=False):
+    """Admit a host by its key's fingerprint; or show the keys that it has shown.
+
+    minion_id: str; with ``accepted``, a node set
+    fingerprint: str, what ``salt-call --local key.finger`` prints on the host. A host that has not
+        shown its key yet is admitted when it shows this one.
+    accepted: bool, admit hosts whose keys a person accepted before Saltern kept a register
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.admit node03
+        salt-run saltern.admit node03 fingerprint=0d:5c:...
+        salt-run saltern.admit 'node[01-40]' accepted=True
+    """
+    if accepted:
+        return _tell(lambda: saltern_lifecycle.admit_accepted(__opts__, _resolved(), minion_id))
+    return _tell(lambda: saltern_lifecycle.admit(__opts__, _resolved(), minion_id, fingerprint))
+
+
+def invite(minion_id, format="cloud-init"):
+    """Make a host's key pair, admit it, and print user-data that installs its minion.
+
+    The private key stands in what is printed and nowhere else: not on the master, not in the job
+    cache, not on the event bus.
+
+    minion_id: str, a host of the plan
+    format: str, ``cloud-init``, ``kickstart`` (a %post section), ``preseed`` (a late_command) or
+        ``script``
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.invite node042 > user-data
+    """
+    return _print(lambda: saltern_lifecycle.invite(__opts__, _resolved(), minion_id, format))
+
+
+def token(format="cloud-init", new=False):
+    """Print user-data for images: every host that boots with it joins, if the plan gives it only
+    the roles compute and gpu.
+
+    format: str, as ``invite``
+    new: bool, make a new token; images with the old one admit no more hosts
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.token format=script > join.sh
+    """
+    return _print(lambda: saltern_lifecycle.token(__opts__, _resolved(), format, new))
+
+
+def join(minion_id):
+    """Queue a host at once, for example after the cause of its failure is gone.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.join node03
+    """
+    return _tell(lambda: saltern_lifecycle.join(__opts__, _resolved(), minion_id))
+
+
+def replace(minion_id, fingerprint=""):
+    """Take a reinstalled host's new key for the one that is registered.
+
+    fingerprint: str, of the new key; without it both are shown and nothing is done
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.replace node03
+        salt-run saltern.replace node03 fingerprint=0d:5c:...
+    """
+    return _tell(lambda: saltern_lifecycle.replace(__opts__, minion_id, fingerprint))
+
+
+def retire(minion_id, wait_s=0):
+    """Take a node out: drained, its jobs awaited, out of Slurm, key and register entry gone.
+
+    wait_s: int, how long to wait for its running jobs; they are never ended. Called again it goes
+        on.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.retire node03 wait_s=86400
+    """
+    return _tell(lambda: saltern_lifecycle.retire(__opts__, _resolved(), minion_id, int(wait_s)))
+
+
+def _resolved():
+    settings = saltern_master.settings(__opts__)
+    with _quiet():
+        return saltern_master.resolved(__opts__, settings["schema_file"])
+
+
+def _tell(work):
     """An answer that the outputter of _output/saltern.py shows, and salt-run's exit status."""
-    return {"outputter": "saltern", "retcode": retcode, **parts}
+    try:
+        return {"outputter": "saltern", "retcode": 0, **work()}
+    except PlanError as error:
+        said = {"problems": [str(problem) for problem in error.problems]}
+    except Refused as error:
+        said = error.parts
+    __context__["retcode"] = 1
+    return {"outputter": "saltern", "retcode": 1, **said}
+
+
+def _print(work):
+    """Text that holds a secret goes to the terminal only: Salt keeps what a runner returns."""
+    if not str(__opts__.get("fun", "")).startswith("saltern."):
+        refusal = (
+            "user-data holds a secret, so only salt-run in a terminal or into a file prints it"
+        )
+        return _tell(lambda: {"problem": refusal, "retcode": 1})
+
+    def write():
+        sys.stdout.write(work())
+        sys.stdout.flush()
+        return {}
+
+    return _tell(write)
 
 
 @contextlib.contextmanager
@@ -51,12 +188,3 @@ def _quiet():
         yield
     finally:
         logging.disable(logging.NOTSET)
-
-
-def _top():
-    """The one table of roles and components; a site may have file roots of its own beside ours."""
-    for root in __opts__["file_roots"]["base"]:
-        path = Path(root) / "top.sls"
-        if (Path(root) / "p0_plan").is_dir() and path.is_file():
-            return salt.utils.yaml.safe_load(path.read_text(encoding="utf-8"))["base"]
-    return {}

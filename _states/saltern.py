@@ -23,6 +23,7 @@ def gate(name, phase):
     except CommandExecutionError as error:
         reasons = [str(error)]
     if not __opts__["test"]:
+        __salt__["saltern.note_gate"](phase, not reasons)
         # One event a phase: a site's reactor, and whoever watches a run, learn of it at once.
         __salt__["event.send"]("saltern/phase", {"phase": phase, "open": not reasons})
     if not reasons:

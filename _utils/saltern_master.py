@@ -5,9 +5,11 @@ Only the master uses it.
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import salt.pillar
+import salt.utils.yaml
 from saltern import plan
 from saltern.problem import PlanError, Problem
 
@@ -88,3 +90,47 @@ def raw_plan(opts):
             ]
         )
     return pillar["saltern"]
+
+
+def tree(opts):
+    """The folder of Saltern's own states; a site may have file roots of its own beside it.
+
+    Returns Path, None if there is none.
+    """
+    for root in opts["file_roots"]["base"]:
+        if (Path(root) / "p0_plan").is_dir():
+            return Path(root)
+    return None
+
+
+def top(opts):
+    """The one table of roles and components, salt/top.sls: {target: [SLS, ...]}."""
+    root = tree(opts)
+    if root is None:
+        return {}
+    return salt.utils.yaml.safe_load((root / "top.sls").read_text(encoding="utf-8"))["base"]
+
+
+# The last version that this process found: (what the files looked like, version).
+_version = (None, None)
+
+
+def tree_version(opts):
+    """A digest of what hosts get from the tree: states, modules, files. The same on every
+    master."""
+    global _version  # noqa: PLW0603 - a cache of one, per master process
+    root = tree(opts)
+    files = sorted(
+        Path(folder) / name
+        for folder, _, names in os.walk(root or "", followlinks=True)
+        for name in names
+        if not name.endswith(".pyc")
+    )
+    looks = tuple((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+    if _version[0] != looks:
+        digest = hashlib.sha256()
+        for path in files:
+            digest.update(f"{path.relative_to(root)}\0{path.stat().st_size}\0".encode())
+            digest.update(path.read_bytes())
+        _version = (looks, digest.hexdigest()[:16])
+    return _version[1]

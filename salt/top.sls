@@ -4,6 +4,7 @@ base:
   '*':
     - p0_plan
     - p1_foundation
+    - p1_foundation.minion
     - p1_foundation.names
     - p1_foundation.accounts
     - p1_foundation.time

@@ -10,6 +10,8 @@ from types import ModuleType
 from typing import Any
 
 import yaml
+from salt.utils.crypt import pem_finger
+from saltern.join_book import Book
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = json.loads((ROOT / "pillar/schema.json").read_text(encoding="utf-8"))
@@ -63,6 +65,18 @@ def everyone() -> dict[str, Any]:
     plan["partitions"] = {"batch": {"nodes": "cpu1,gpu1", "default": True}}
     plan["foundation"]["time"] = {"serve": ["ctl1"], "servers": ["ntp.site.example"]}
     return plan
+
+
+def admit(register: Path, pki_dir: Path, *names: str) -> None:
+    """Hosts in the admission register, with the keys that Salt accepts for them (made up if there
+    are none)."""
+    for name in names:
+        key = pki_dir / "minions" / name
+        key.parent.mkdir(parents=True, exist_ok=True)
+        if not key.exists():
+            key.write_text(f"-----BEGIN PUBLIC KEY-----\n{name}\n-----END PUBLIC KEY-----\n")
+        finger = pem_finger(path=str(key), sum_type="sha256")
+        Book(register).admit(name, finger, "fingerprint", "the test", 0.0)
 
 
 def load(kind: str, name: str, **dunders: Any) -> ModuleType:

@@ -60,6 +60,14 @@ def _roles(plan: Plan, top: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]
     ]
 
 
+def phases(top: Mapping[str, Sequence[Any]], roles_of_host: frozenset[str]) -> list[str]:
+    """The phases whose gates a host of these roles has, in their order."""
+    targets = [top.get("*", []), *(top.get(_MATCH + role, []) for role in roles_of_host)]
+    return sorted(
+        {phase for target in targets for phase, part in _components(target) if part == "gate"}
+    )
+
+
 def _components(target: Sequence[Any]) -> list[tuple[str, str]]:
     """(phase, component), a phase's own name being its gate; gates come last."""
     names = [entry.partition(".") for entry in target if isinstance(entry, str)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,7 @@ class Host:
     address: str | None
     node_type: str | None
     sound: bool = True  # False: known by name only, since its entry has problems
+    elastic: bool = False  # known by a pattern, not by name
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,16 @@ class Plan:
     data: dict[str, Any]
     hosts: dict[str, Host]
     partitions: dict[str, list[str]]  # the node names of each partition
+
+    def host(self, minion_id: str) -> Host | None:
+        """The host that a minion id names, declared or by an elastic pattern; None for others."""
+        if minion_id in self.hosts:
+            return self.hosts[minion_id]
+        for group, fields in self.data["elastic"].items():
+            if fnmatch.fnmatchcase(minion_id, fields["ids"]):
+                given = frozenset(fields["roles"])
+                return Host(minion_id, group, given, None, fields["node_type"], elastic=True)
+        return None
 
     def with_role(self, role: str) -> list[Host]:
         """The hosts that have a role, in the plan's order."""

@@ -14,7 +14,12 @@ from pathlib import Path
 MUNGE_KEY_CHARACTERS = 128  # munge takes 32 to 1024 bytes; its own default key has 128.
 JWT_KEY_CHARACTERS = 64  # HS256 asks for 32 bytes or more (RFC 7518, 3.2).
 PASSWORD_CHARACTERS = 40
-LEAST_CHARACTERS = {"munge_key": 32, "jwt_key": 32, "slurmdbd_password": 16}
+LEAST_CHARACTERS = {
+    "munge_key": 32,
+    "jwt_key": 32,
+    "slurmdbd_password": 16,
+    "saltern_join_token": 32,
+}
 
 _ALPHABET = string.ascii_letters + string.digits
 
@@ -31,6 +36,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "munge_key": _random(MUNGE_KEY_CHARACTERS),
     "slurmdbd_password": _random(PASSWORD_CHARACTERS),
     "jwt_key": _random(JWT_KEY_CHARACTERS),
+    "saltern_join_token": _random(PASSWORD_CHARACTERS),
 }
 
 

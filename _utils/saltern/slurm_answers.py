@@ -43,10 +43,16 @@ USABLE = frozenset({"IDLE", "ALLOCATED", "MIXED"})
 
 def node(text: str) -> dict[str, Any]:
     """One node of `scontrol show node NAME --json`: real_memory is in MiB."""
-    nodes = document(text).get("nodes") or []
-    if not nodes:
-        return {}
-    found = nodes[0]
+    found = list(nodes(text).values())
+    return found[0] if found else {}
+
+
+def nodes(text: str) -> dict[str, dict[str, Any]]:
+    """The nodes of `scontrol show nodes --json` by name, each as ``node`` gives it."""
+    return {found["name"]: _node(found) for found in document(text).get("nodes") or []}
+
+
+def _node(found: Mapping[str, Any]) -> dict[str, Any]:
     base, flags = state(found["state"])
     return {
         "name": found["name"],

@@ -23,7 +23,7 @@ class UnknownHost(LookupError):
 
 def of(plan: Plan, minion_id: str) -> dict[str, Any]:
     """The view of one host. Raises UnknownHost."""
-    host = plan.hosts.get(minion_id)
+    host = plan.host(minion_id)
     if host is None:
         raise UnknownHost(minion_id)
     view: dict[str, Any] = {

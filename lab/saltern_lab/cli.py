@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from saltern_lab import (
@@ -100,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     sub = add("add", _add, "one more bare host", host=True, changes=True)
     sub.add_argument("--address", type=int, help="last number of its address")
     sub.add_argument("--minion", action="store_true", help="start its minion: it asks the master")
+    sub.add_argument("--first-boot", type=Path, help="a script that its first boot runs")
     sub = add("logs", _logs, "a host's journal, or its console if it is off", host=True)
     sub.add_argument("--unit", help="one unit only")
     return parser
@@ -246,7 +248,8 @@ def _cache(arguments: argparse.Namespace) -> int:
 
 def _add(arguments: argparse.Namespace) -> int:
     lab = _lab(arguments)
-    lifecycle.add(lab, arguments.host, arguments.address, say)
+    script = arguments.first_boot.read_text(encoding="utf-8") if arguments.first_boot else None
+    lifecycle.add(lab, arguments.host, arguments.address, say, script)
     if arguments.minion:
         Master(lab, topology.load(lab.topology)).introduce(arguments.host)
         say(f"the minion of {arguments.host} asks the master; its key is not accepted by the lab")

@@ -278,6 +278,36 @@ def _configure(lab: Lab, name: str, root: Path, mirror_port: int) -> None:
         (root / path).write_text(text, encoding="utf-8")
 
 
+_FIRST_BOOT = "usr/local/sbin/first-boot"
+_FIRST_BOOT_UNIT = f"""[Unit]
+Description=What cloud-init or an installer would do at the first boot
+ConditionPathExists=/{_FIRST_BOOT}
+After=network-online.target
+Wants=network-online.target
+
+[Service]
+Type=oneshot
+ExecStart=/{_FIRST_BOOT}
+ExecStartPost=/bin/rm /{_FIRST_BOOT}
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def prepare_first_boot(lab: Lab, name: str, script: str) -> None:
+    """Lay a script on the disk of a host that never ran; its first boot runs and removes it."""
+    upper = lab.disk(name) / "upper"
+    unit = upper / "etc/systemd/system/first-boot.service"
+    wanted = unit.parent / "multi-user.target.wants/first-boot.service"
+    for path in (upper / _FIRST_BOOT, wanted):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    (upper / _FIRST_BOOT).touch(mode=0o700)
+    (upper / _FIRST_BOOT).write_text(script, encoding="utf-8")
+    unit.write_text(_FIRST_BOOT_UNIT, encoding="utf-8")
+    wanted.symlink_to("/etc/systemd/system/first-boot.service")
+
+
 def _overlay(root: Path) -> None:
     """Lay out lab/overlay (see docs/lab.md): what a container needs and a host does not."""
     for source in sorted((LAB_DIR / "overlay").rglob("*")):

@@ -59,8 +59,11 @@ def _new(name: str, topology_name: str, wanted_subnet: str | None) -> Lab:
     return lab
 
 
-def add(lab: Lab, host: str, suffix: int | None, say: Say) -> None:
-    """One more bare host than the topology has."""
+def add(lab: Lab, host: str, suffix: int | None, say: Say, first_boot: str | None = None) -> None:
+    """One more bare host than the topology has.
+
+    first_boot: a script that its first boot runs, as cloud-init or an installer would
+    """
     if host in lab.hosts:
         raise LabError(f"The lab {lab.name!r} has a host {host!r} already.")
     used = {other.suffix for other in lab.hosts.values()}
@@ -73,6 +76,8 @@ def add(lab: Lab, host: str, suffix: int | None, say: Say) -> None:
     layers = [str(layer) for layer in roots.layers(say)]
     lab.hosts[host] = Host(suffix, layers=layers)
     lab.save()
+    if first_boot is not None:
+        hosts.prepare_first_boot(lab, host, first_boot)
     hosts.power_on(lab, host, topology.load(lab.topology), mirror_control.PORT)
     hosts.wait_booted(lab, [host])
     say(f"{host} is up at {lab.address(host)}, bare")

@@ -1,7 +1,6 @@
 """The Salt master of a lab, set up as the README says: tree, plan, one include file, keys.
 
-Nothing is accepted unseen: a minion's key is accepted when the master was shown the very key that
-the host holds.
+Nothing is accepted unseen: each host is admitted by the fingerprint of the key that it holds.
 """
 
 import json
@@ -138,21 +137,36 @@ class Master:
         )
 
     def enrol(self, names: Iterable[str], say: Say) -> None:
-        """Point each host's minion at the master, and accept the key that it really has."""
+        """Point each host's minion at the master, and admit it by the key that it really holds."""
         accepted = set(self.accepted())
         missing = [name for name in names if name not in accepted]
+        if not missing:
+            return
         for name in missing:
             self.introduce(name)
-        waiting = missing
-        while waiting:
-            for name in waiting:
-                self.accept(name)
-            # salt-key (3008.4) moves a key in two steps; a minion that asks between them is new to
-            # the master, which puts its key back among those that wait.
-            accepted = set(self.accepted())
-            waiting = [name for name in waiting if name not in accepted]
-        if missing:
-            say(f"accepted the keys of {', '.join(missing)} (fingerprints equal)")
+        admit = [
+            f"salt-run saltern.admit {name} fingerprint={self._held(name)} & " for name in missing
+        ]
+        self.shell(f"{''.join(admit)} wait", f"Admitting {', '.join(missing)}")
+        deadline = time.monotonic() + PRESENCE_S
+        while set(missing) - set(self.accepted()):
+            if time.monotonic() > deadline:
+                late = ", ".join(sorted(set(missing) - set(self.accepted())))
+                shown = self.run(["salt-run", "saltern.joins"], "Asking for the join register")
+                raise LabError(f"{late} was not admitted within {PRESENCE_S} s:\n{shown}")
+            time.sleep(0.2)
+        say(f"admitted {', '.join(missing)} by their fingerprints")
+
+    def _held(self, name: str, wait_s: float = 60) -> str:
+        """The fingerprint of the key that a host holds; its minion makes it when it starts."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            pem = hosts.probe(self.lab, name, ["cat", "/etc/salt/pki/minion/minion.pub"])
+            if "END PUBLIC KEY" in pem:
+                return keys.fingerprint(pem)
+            if time.monotonic() > deadline:
+                raise LabError(f"The minion of {name} made no key within {wait_s:.0f} s.")
+            time.sleep(0.2)
 
     def introduce(self, name: str) -> None:
         """Tell a host's minion its master's address and fingerprint, and start it."""
@@ -170,30 +184,6 @@ class Master:
         )
         what = f"Starting the Salt minion of {name}"
         hosts.execute(self.lab, name, ["sh", "-ec", script], what=what, stdin=text)
-
-    def accept(self, name: str, wait_s: float = 60) -> None:
-        """Wait for a host's key, compare, accept."""
-        deadline = time.monotonic() + wait_s
-        while True:
-            shown = self.shell(
-                f"cat /etc/salt/pki/master/minions_pre/{name} 2>/dev/null || true", "Reading a key"
-            )
-            if shown.strip():
-                break
-            if time.monotonic() > deadline:
-                raise LabError(f"{name} did not show its key to the master within {wait_s:.0f} s.")
-            time.sleep(0.2)
-        held = hosts.execute(
-            self.lab, name, ["cat", "/etc/salt/pki/minion/minion.pub"], what="Reading a key"
-        )
-        if keys.fingerprint(shown) != keys.fingerprint(held):
-            raise LabError(
-                f"The key shown to the master for {name} ({keys.fingerprint(shown)}) is not the "
-                f"one that {name} holds ({keys.fingerprint(held)}): it is not accepted."
-            )
-        self.run(
-            ["salt-key", "--yes", "--quiet", f"--accept={name}"], f"Accepting the key of {name}"
-        )
 
     def accepted(self) -> list[str]:
         """The hosts whose keys are accepted."""

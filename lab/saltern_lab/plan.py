@@ -47,6 +47,9 @@ def local(lab: Lab, topology: Topology) -> dict[str, Any]:
         "mirror": {"sources": f"{mirror_control.url(lab)}/sources"},
         **yaml.safe_load(CONTAINER.read_text(encoding="utf-8")),
     }
+    if topology.master:
+        # The lab's bare hosts have no name server that knew the master's name.
+        saltern.setdefault("join", {})["master"] = lab.address(topology.master)
     if topology.measured_node_types:
         measured = hardware.node_type(
             Path("/proc/cpuinfo").read_text(encoding="utf-8"),

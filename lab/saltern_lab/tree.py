@@ -11,7 +11,7 @@ from saltern_lab.paths import REPOSITORY
 from saltern_lab.run import run
 
 # What a running master has loaded: a change here needs its restart.
-LOADED = ("etc/", "_pillar/", "_runners/", "_utils/")
+LOADED = ("etc/", "_engines/", "_pillar/", "_runners/", "_utils/", "reactor/")
 
 
 def files() -> list[str]:

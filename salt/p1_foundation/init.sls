@@ -1,5 +1,6 @@
 # Phase 1 is complete: ids, names, time, limits, kernel and munge are as the plan says, on the real host.
 include:
+  - p1_foundation.minion
   - p1_foundation.names
   - p1_foundation.accounts
   - p1_foundation.time

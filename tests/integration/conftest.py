@@ -15,7 +15,7 @@ import pytest
 import salt.client
 import salt.config
 import yaml
-from support import ROOT, example
+from support import ROOT, admit, example
 
 SETTINGS = ROOT / "etc/master.d/saltern.conf"
 # What node01 says of itself; a role that a minion claims must count for nothing.
@@ -34,11 +34,18 @@ class Site:
         (folder / "plan").mkdir(parents=True)
         self.write(example())
 
+    @property
+    def register(self):
+        """The admission register."""
+        return self.folder / "lib/join/register.db"
+
     def settings(self):
         """etc/master.d/saltern.conf for this folder and this repository."""
         text = SETTINGS.read_text(encoding="utf-8")
         return yaml.safe_load(
-            text.replace("/srv/saltern", str(ROOT)).replace("/etc/saltern", str(self.folder))
+            text.replace("/srv/saltern", str(ROOT))
+            .replace("/etc/saltern", str(self.folder))
+            .replace("/var/lib/saltern", str(self.folder / "lib"))
         )
 
     def write(self, plan):
@@ -67,8 +74,12 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="package")
 def master(salt_factories, site):
+    # Without the join queue: it would reject the key of stray01, and these tests are about what a
+    # minion gets whose key is accepted. test_joining.py has a master with it.
+    settings = site.settings()
+    del settings["engines"], settings["reactor"]
     overrides = {
-        **site.settings(),
+        **settings,
         "open_mode": False,
         "auto_accept": True,
         "fileserver_list_cache_time": 0,
@@ -95,7 +106,7 @@ def _minion(master, name, **overrides):
 
 
 @pytest.fixture(scope="package")
-def minions(master, client):
+def minions(site, master, client):
     """The minions by id."""
     made = {
         "mgmt01": _minion(master, "mgmt01"),
@@ -106,6 +117,8 @@ def minions(master, client):
     with contextlib.ExitStack() as stack:
         for minion in made.values():
             stack.enter_context(minion.started())
+        pki = Path(master.config["pki_dir"])
+        admit(site.register, pki, "mgmt01", "login01", "node01")
         client.cmd("*", "saltutil.sync_all", timeout=120)
         yield made
 

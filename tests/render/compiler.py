@@ -84,6 +84,7 @@ class Compiler:
                     "saltern": {
                         "schema_file": str(ROOT / "pillar/schema.json"),
                         "secrets_dir": str(self.folder / "secrets"),
+                        "join_file": str(self.folder / "join/register.db"),
                     }
                 }
             ],

@@ -3,25 +3,42 @@
 import sys
 
 import pytest
+from saltern.join_book import Book
 from saltern.problem import PlanError
 from saltern.view import UnknownHost
-from support import ROOT, example, load
+from support import ROOT, admit, example, load
 
 SCHEMA_FILE = str(ROOT / "pillar/schema.json")
 
 
 @pytest.fixture
-def pillar(monkeypatch):
+def pillar(monkeypatch, tmp_path):
     """The module, with a plan that the test can change: pillar.plan."""
-    module = load("pillar", "saltern")
+    module = load("pillar", "saltern", __opts__=options(tmp_path))
     module.plan_of_the_test = example()
     monkeypatch.setattr(module.saltern_master, "raw_plan", lambda opts: module.plan_of_the_test)
     return module
 
 
+def options(tmp_path):
+    """A master's options, and what it knows: every host of the example is admitted."""
+    admit(tmp_path / "join/register.db", tmp_path / "pki", "mgmt01", "login01", "node01", "node02")
+    return {
+        "pki_dir": str(tmp_path / "pki"),
+        "hash_type": "sha256",
+        "file_roots": {"base": [str(ROOT / "salt")]},
+    }
+
+
 def ask(pillar, tmp_path, host, so_far=None):
     so_far = {} if so_far is None else so_far
-    return pillar.ext_pillar(host, so_far, SCHEMA_FILE, str(tmp_path / "secrets"))["saltern"]
+    return pillar.ext_pillar(
+        host,
+        so_far,
+        SCHEMA_FILE,
+        str(tmp_path / "secrets"),
+        str(tmp_path / "join/register.db"),
+    )["saltern"]
 
 
 @pytest.mark.parametrize(
@@ -59,6 +76,31 @@ def test_an_unknown_host_and_a_broken_plan_raise(pillar, tmp_path):
         ask(pillar, tmp_path, "node01")
 
 
+def test_an_accepted_key_is_not_yet_an_admitted_host(pillar, tmp_path):
+    Book(tmp_path / "join/register.db").forget("node01", "retired", "the test", 0.0)
+    with pytest.raises(pillar.NotAdmitted, match=r"salt-run saltern\.admit node01"):
+        ask(pillar, tmp_path, "node01")
+    assert not (tmp_path / "secrets").exists()
+
+
+def test_another_key_than_the_admitted_one_gets_nothing(pillar, tmp_path):
+    """Somebody deleted the key and accepted a new one with salt-key."""
+    (tmp_path / "pki/minions/node01").write_text("-----BEGIN\nanother\n-----END\n")
+    with pytest.raises(pillar.NotAdmitted):
+        ask(pillar, tmp_path, "node01")
+
+
+def test_a_masterless_host_admits_itself(pillar, tmp_path):
+    """It holds the plan and the secrets' folder itself."""
+    Book(tmp_path / "join/register.db").forget("node01", "retired", "the test", 0.0)
+    pillar.__opts__["__role"] = "minion"
+    assert ask(pillar, tmp_path, "node01")["secrets"].keys() == {"munge_key"}
+
+
+def test_the_tree_s_version_is_in_the_view(pillar, tmp_path):
+    assert len(ask(pillar, tmp_path, "node01")["tree"]) == 16
+
+
 def test_a_changed_plan_is_seen_even_if_only_its_order_changed(pillar, tmp_path):
     hosts = {"ctl9": {"roles": ["controller"], "address": "10.213.0.99"}, **example()["hosts"]}
     for order in (hosts, dict(reversed(hosts.items()))):
@@ -72,7 +114,7 @@ def test_the_plan_is_resolved_once_for_many_minions(pillar, tmp_path, monkeypatc
     ask(pillar, tmp_path, "node01")
     monkeypatch.setattr(pillar.saltern_master.plan, "resolve", None)
     ask(pillar, tmp_path, "node01")["cluster"]["name"] = "spoilt by Salt's merge"
-    again = load("pillar", "saltern")
+    again = load("pillar", "saltern", __opts__=options(tmp_path))
     assert ask(again, tmp_path, "node02")["cluster"]["name"] == "lab"
     assert ask(again, tmp_path, "node02")["roles"] == ["compute"]
 

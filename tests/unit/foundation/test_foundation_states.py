@@ -26,6 +26,7 @@ def gate(reasons, test=False, told=None):
         "saltern",
         __salt__={
             "saltern_gate.p1_foundation": look,
+            "saltern.note_gate": lambda phase, is_open: None,
             "event.send": lambda *event: told.append(event) if told is not None else None,
         },
         __opts__={"test": test},

@@ -1,0 +1,291 @@
+"""The worker of the join queue: from a key or a start, seen by the reactor, to a node that runs
+jobs.
+
+One process of the master (``_engines/saltern_joins.py``) runs it. What it has to do stands in the
+book, so that it goes on after any cut.
+"""
+
+import contextlib
+import fcntl
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import saltern_admission
+import saltern_master
+from saltern import joins, overview, stamp, view
+from saltern.joins import JoinFailed
+from saltern.problem import PlanError
+from saltern_minions import Minions
+
+log = logging.getLogger(__name__)
+
+_TICK_S = 0.5
+_QUESTION_S = 10  # how long a host may take for a short answer
+_QUESTIONS = 200  # hosts that are asked at once
+_SYNC_S = 300
+_LATER_S = 10  # until a host is looked at again whose turn has not come
+CAUSE = "join"  # in the reason of a drain, so that only it is lifted
+
+
+class Worker:
+    """Works off the queue, at most the plan's batch at a time."""
+
+    def __init__(self, opts):
+        self.opts = opts
+        self.book = saltern_admission.book(opts)
+        self.at_work = {}
+        self.controllers = threading.Lock()  # one change of the controllers at a time
+        self.swept = 0.0
+        self.plan = None
+
+    def run(self):
+        """Forever, unless another process does it already."""
+        with _alone(self.book.path):
+            again = self.book.recover()
+            if again:
+                log.info("Joins that the master's end cut are queued again: %s", ", ".join(again))
+            while True:
+                try:
+                    self.tick()
+                except Exception:
+                    log.exception("The join queue goes on after an error")
+                    time.sleep(_LATER_S)
+                time.sleep(_TICK_S)
+
+    def tick(self):
+        """One look at everything that is there to do."""
+        self.at_work = {name: work for name, work in self.at_work.items() if work.is_alive()}
+        now = time.time()
+        knocks, due = self.book.knocks(), self.book.due(now, _QUESTIONS)
+        sweep = self.plan is None or now - self.swept > self.plan.data["join"]["sweep_s"]
+        if not (knocks or due or sweep):
+            return
+        try:
+            self.plan = saltern_master.resolved(
+                self.opts, saltern_master.settings(self.opts)["schema_file"]
+            )
+        except PlanError as error:
+            self._postpone(due, f"the plan has problems: {error.problems[0]}")
+            return
+        self._answer(knocks)
+        if sweep:
+            self._sweep()
+        self._begin(self.book.due(now, _QUESTIONS))
+
+    # --- keys and starts --------------------------------------------------------------------------
+
+    def _answer(self, knocks):
+        for knock in knocks:
+            decision = saltern_admission.look(self.opts, self.plan, knock["id"])
+            if decision.outcome == "admitted" and knock["started"]:
+                self._enqueue(knock["id"])
+            self.book.answered(knock)
+
+    def _enqueue(self, name):
+        """Queue a host that joins by itself."""
+        host = self.plan.host(name)
+        if host and host.roles <= frozenset(self.plan.data["join"]["roles"]):
+            self.book.enqueue(name, time.time())
+
+    def _sweep(self):
+        """Find what the reactor missed: keys that wait, and admitted hosts that never joined."""
+        self.swept = time.time()
+        pending = Path(self.opts["pki_dir"]) / "minions_pre"
+        for key in sorted(pending.glob("[!.]*")):
+            saltern_admission.look(self.opts, self.plan, key.name)
+        queued = {row["id"] for row in self.book.queue()}
+        for host in self.book.hosts():
+            if host["joined_at"] is None and host["id"] not in queued:
+                self._enqueue(host["id"])
+
+    # --- the queue --------------------------------------------------------------------------------
+
+    def _begin(self, due):
+        """Ask the due hosts one short question; start those that need work, as far as there is
+        room."""
+        due = [row for row in due if row["id"] not in self.at_work]
+        if not due:
+            return
+        for row in due:
+            if self.plan.host(row["id"]) is None:
+                self.book.drop(row["id"])
+        due = [row for row in due if self.plan.host(row["id"])]
+        names = [row["id"] for row in due]
+        with Minions(self.opts) as minions:
+            closed = self._closed_door(minions)
+            if closed:
+                self._postpone(due, closed)
+                return
+            applied = minions.ask(names, "saltern.applied", within=_QUESTION_S) if names else {}
+            states = self._node_states(minions, list(applied))
+        for row in due:
+            name = row["id"]
+            if name not in applied:
+                self._silent(row)
+            elif self._is_complete(name, applied[name]) and _is_up(states.get(name)):
+                self._joined(name, {}, applied_already=True)
+            elif len(self.at_work) < self.plan.data["join"]["batch"]:
+                self._start(name)
+            else:
+                most = self.plan.data["join"]["batch"]
+                self.book.wait(name, f"waits for its turn ({most} at a time)", time.time() + 1)
+
+    def _closed_door(self, minions):
+        """Why no host can join now, or an empty text: without a controller each would fail
+        alone."""
+        controllers = [host.name for host in self.plan.with_role("controller")]
+        answers = minions.ask(controllers, "daemon.status", "slurmctld", within=_QUESTION_S)
+        up = [name for name, said in answers.items() if isinstance(said, dict) and said["active"]]
+        if up:
+            return ""
+        return f"waits for a controller: slurmctld runs on none of {', '.join(controllers)}"
+
+    def _node_states(self, minions, names):
+        """What the first controller that answers says of these nodes; nothing if none does."""
+        controllers = [host.name for host in self.plan.with_role("controller")]
+        answers = minions.ask(controllers, "slurm_cluster.node_states", names, within=_QUESTION_S)
+        said = [answers[name] for name in controllers if isinstance(answers.get(name), dict)]
+        return said[0] if said else {}
+
+    def _is_complete(self, name, applied):
+        wanted = {**view.of(self.plan, name), "tree": saltern_master.tree_version(self.opts)}
+        phases = overview.phases(
+            saltern_master.top(self.opts), frozenset(self.plan.host(name).roles)
+        )
+        return joins.is_complete(applied, phases, stamp.of(wanted))
+
+    def _silent(self, row):
+        """A host that does not answer is asked again later, ever less often."""
+        pause = joins.pause(row["attempts"] + 1, _LATER_S, self.plan.data["join"]["retry_most_s"])
+        if self.book.take(row["id"]):
+            self.book.wait(row["id"], "its minion does not answer", time.time() + pause)
+
+    def _postpone(self, rows, reason):
+        for row in rows:
+            self.book.wait(row["id"], reason, time.time() + _LATER_S)
+
+    def _start(self, name):
+        if not self.book.take(name):
+            return
+        work = threading.Thread(target=self._work, args=(name, self.plan), daemon=True)
+        self.at_work[name] = work
+        work.start()
+
+    # --- one host ---------------------------------------------------------------------------------
+
+    def _work(self, name, plan):
+        """One host, in a thread of its own; whatever happens ends in the book."""
+        steps = {}
+        with Minions(self.opts) as minions:
+            try:
+                for step, function in _STEPS:
+                    self.book.step(name, step)
+                    began = time.monotonic()
+                    more = function(self, minions, plan, name)
+                    steps[step] = round(time.monotonic() - began, 1)
+                    steps.update(more or {})
+                self._joined(name, steps)
+            except JoinFailed as error:
+                self._failed(minions, plan, name, error.phase, error.reason)
+            except Exception as error:
+                log.exception("The join of %s ended with an error", name)
+                self._failed(minions, plan, name, "master", f"{type(error).__name__}: {error}")
+
+    def _modules(self, minions, plan, name):
+        """A bare minion has none of our modules; without them its pillar's states cannot run."""
+        said = minions.run(name, "saltutil.sync_all", within=_SYNC_S, refresh=False)
+        if not isinstance(said, dict):
+            raise JoinFailed("modules", str(said))
+
+    def _pillar(self, minions, plan, name):
+        """In the second after its key was accepted, a minion's pillar can fail (Salt 61977)."""
+        said = minions.run(name, "saltutil.refresh_pillar", within=_SYNC_S, wait=True)
+        if said is not True:
+            raise JoinFailed("pillar", str(said))
+
+    def _controllers(self, minions, plan, name):
+        """A declared node stands in the running configuration before its slurmd starts."""
+        with self.controllers:
+            if name in self._node_states(minions, [name]):
+                return
+            for host in plan.with_role("controller"):
+                minions.ask([host.name], "saltutil.refresh_pillar", within=_SYNC_S, wait=True)
+                answer = minions.run(
+                    host.name,
+                    "state.apply",
+                    "p4_scheduler.slurmctld",
+                    within=plan.data["join"]["highstate_s"],
+                    queue=True,
+                )
+                try:
+                    joins.result(answer)
+                except JoinFailed as error:
+                    raise JoinFailed(
+                        error.phase, f"controller {host.name}: {error.reason}"
+                    ) from None
+
+    def _highstate(self, minions, plan, name):
+        answer = minions.run(
+            name, "state.highstate", within=plan.data["join"]["highstate_s"], queue=True
+        )
+        return joins.result(answer)
+
+    def _registered(self, minions, plan, name):
+        """The node is up in Slurm, and what we drained for its join is lifted."""
+        deadline = time.monotonic() + plan.data["waits"]["node_s"]
+        while True:
+            found = self._node_states(minions, [name]).get(name)
+            if _is_up(found):
+                return
+            if time.monotonic() > deadline:
+                said = f"{found['base']} {' '.join(found['flags'])}" if found else "unknown to it"
+                raise JoinFailed("p4_scheduler", f"the controller says that the node is {said}")
+            time.sleep(1)
+
+    def _joined(self, name, steps, applied_already=False):
+        self.book.joined(name, time.time(), steps)
+        saltern_admission.fire(
+            self.opts,
+            "saltern/node/joined",
+            {"id": name, "steps": steps, "nothing_to_do": applied_already},
+        )
+
+    def _failed(self, minions, plan, name, phase, reason):
+        """Note it, say it, try again later; the node stays drained by its own gate."""
+        attempts = next((row["attempts"] for row in self.book.queue() if row["id"] == name), 1)
+        join = plan.data["join"]
+        pause = joins.pause(attempts, join["retry_s"], join["retry_most_s"])
+        self.book.failed(name, f"{phase}: {reason}", time.time(), time.time() + pause)
+        saltern_admission.fire(
+            self.opts,
+            "saltern/node/join-failed",
+            {"id": name, "phase": phase, "reason": reason, "retry_s": pause, "attempt": attempts},
+        )
+
+
+_STEPS = (
+    ("modules", Worker._modules),
+    ("pillar", Worker._pillar),
+    ("controllers", Worker._controllers),
+    ("highstate", Worker._highstate),
+    ("registered", Worker._registered),
+)
+
+
+def _is_up(node):
+    """Whether Slurm has the node, whatever a person or a check decided about it since."""
+    if not node:
+        return False
+    return node["base"] in ("IDLE", "ALLOCATED", "MIXED") and "NOT_RESPONDING" not in node["flags"]
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Wait until no other process works on this book; the lock goes with the process."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (path.parent / "worker.lock").open("w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
