@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from saltern import node_states
+
 
 class Unreadable(ValueError):
     """A program printed something else than expected."""
@@ -36,8 +38,6 @@ def config(text: str) -> dict[str, str]:
     return found
 
 
-# A node's state is one base and any flags (slurm/slurm.h, enum node_states), in any order.
-BASES = frozenset({"UNKNOWN", "DOWN", "IDLE", "ALLOCATED", "ERROR", "MIXED", "FUTURE"})
 USABLE = frozenset({"IDLE", "ALLOCATED", "MIXED"})
 
 
@@ -67,12 +67,8 @@ def _node(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def state(words: str | Sequence[str]) -> tuple[str, list[str]]:
     """(base, flags) of a node state: words, or a text like ``IDLE+DRAIN`` or ``down*``."""
-    listed = (
-        words.replace("*", "+NOT_RESPONDING").split("+") if isinstance(words, str) else list(words)
-    )
-    upper = [word.strip().upper() for word in listed if word.strip()]
-    base = next((word for word in upper if word in BASES), "UNKNOWN")
-    return base, [word for word in upper if word != base]
+    found = node_states.parse(words)
+    return found.base, list(found.flags)
 
 
 def number(value: Any) -> int:
