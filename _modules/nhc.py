@@ -191,6 +191,7 @@ def _all(command, timeout=_ANSWER_S):
             command,
             python_shell=False,
             timeout=timeout,
+            env=__salt__["slurm_cluster.client_env"](),
             ignore_retcode=True,
             output_loglevel="quiet",
         )

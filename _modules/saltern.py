@@ -108,7 +108,12 @@ def hosts_block():
 
         salt 'node01' saltern.hosts_block
     """
-    return hostsfile.text(view("hosts"), view("cluster:domain"))
+    block = hostsfile.text(view("hosts"), view("cluster:domain"))
+    host = view("host")
+    if not host["elastic"]:
+        return block
+    # The plan has no address of it: it is the one that reaches the controllers.
+    return f"{block}\n{_own_address()} {host['fqdn']} {host['name']}"
 
 
 def sysctl_parameters():
@@ -286,6 +291,14 @@ def secret_stdin(cmd, text, timeout=60):
     )
     if result["retcode"]:
         raise CommandExecutionError(f"{cmd[0]}: {_masked(result['stderr'] or result['stdout'])}")
+
+
+def _own_address():
+    """The address from which this host reaches its first controller; nothing is sent."""
+    peer = view("peers:controller")[0]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((peer["address"] or peer["name"], 9))
+        return probe.getsockname()[0]
 
 
 def _read(path):

@@ -1,7 +1,6 @@
 """What Slurm says of itself on this host: accounting, controllers, nodes, and the gate's facts."""
 
 import os
-import re
 import tempfile
 import time
 
@@ -11,6 +10,7 @@ from saltern import slurm_answers, slurm_daemons
 __virtualname__ = "slurm_cluster"
 
 _CONF = "/etc/slurm"
+_FETCHED = "/run/slurm/conf"  # where a configless slurmd or sackd keeps the controllers' files
 _CLIENT = "/var/lib/saltern/slurmdbd_client"
 _ANSWER_S = 30
 _PAUSE_S = 0.5
@@ -48,6 +48,24 @@ def servers():
     view = __salt__["saltern.view"]()
     port = view["slurm"]["ports"]["slurmctld"]
     return ",".join(f"{peer['name']}:{port}" for peer in view["peers"]["controller"])
+
+
+def client_env():
+    """The environment with which Slurm's programs find their configuration on this host.
+
+    Returns a dict of str: empty where slurmd, sackd or a controller's own files provide it, the
+    controllers' addresses before that.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'node01' slurm_cluster.client_env
+    """
+    for folder in (_CONF, _FETCHED):
+        if os.path.exists(os.path.join(folder, "slurm.conf")):
+            return {}
+    return {"SLURM_CONF_SERVER": servers()}
 
 
 def await_slurmdbd(timeout):
@@ -122,7 +140,7 @@ def _accounting_clusters(conf):
         env=env,
     )
     if result["retcode"] or "error:" in result["stderr"]:
-        raise CommandExecutionError(_words(result["stderr"] or result["stdout"]))
+        raise CommandExecutionError(slurm_answers.words(result["stderr"] or result["stdout"]))
     return result["stdout"].split()
 
 
@@ -160,13 +178,15 @@ def await_node_known(timeout):
     """
     view = __salt__["saltern.view"]()
     name, port = view["host"]["name"], view["slurm"]["ports"]["slurmctld"]
+    if view["host"]["elastic"]:
+        return _await_any_controller(view, timeout)
     start_at = time.monotonic()
     while True:
         said = {}
         for controller in view["peers"]["controller"]:
             result = _show_node(name, {"SLURM_CONF_SERVER": f"{controller['name']}:{port}"})
             if result.get("node"):
-                return
+                return None
             said[controller["name"]] = (
                 result["error"] or f"its running configuration has no node {name}"
             )
@@ -179,75 +199,20 @@ def await_node_known(timeout):
         time.sleep(_PAUSE_S)
 
 
+def _await_any_controller(view, timeout):
+    """An elastic node stands in no file; a controller that listens will know it when it comes."""
+    peer = view["peers"]["controller"][0]
+    port = view["slurm"]["ports"]["slurmctld"]
+    __salt__["saltern.await_port"](peer["address"] or peer["name"], port, timeout, "slurmctld")
+
+
 def _show_node(name, env=None):
     result = _all([_program("scontrol"), "show", "node", name, "--json"], env=env)
     try:
         node = slurm_answers.node(result["stdout"])
     except (slurm_answers.Unreadable, KeyError):
-        return {"node": {}, "error": _words(result["stderr"] or result["stdout"])}
-    return {"node": node, "error": "" if node else _words(result["stderr"])}
-
-
-def node_states(names):
-    """What the controller says of nodes.
-
-    names: list of str
-    Returns a dict of the nodes that it knows: {name: ``slurm_answers.node``}. Raises
-    CommandExecutionError when it does not answer: no answer is not "unknown".
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt 'mgmt01' slurm_cluster.node_states '[node01, node02]'
-    """
-    result = _all([_program("scontrol"), "show", "nodes", "--json"])
-    try:
-        every = slurm_answers.nodes(result["stdout"])
-    except (slurm_answers.Unreadable, KeyError):
-        raise CommandExecutionError(
-            f"slurmctld did not list its nodes: {_words(result['stderr'] or result['stdout'])}"
-        ) from None
-    return {name: every[name] for name in names if name in every}
-
-
-def jobs_on(node):
-    """The jobs that run on a node, or end there.
-
-    node: str
-    Returns a list of str: id, user and state. Raises CommandExecutionError when slurmctld does not
-    answer: no answer is not "none".
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt 'mgmt01' slurm_cluster.jobs_on node03
-    """
-    states = "--states=RUNNING,SUSPENDED,COMPLETING,CONFIGURING,STOPPED"
-    listed = _run(
-        [_program("squeue"), "--noheader", f"--nodelist={node}", states, "--format=%A %u %T"]
-    )
-    return [line.strip() for line in listed.splitlines() if line.strip()]
-
-
-def delete_node(node):
-    """Have slurmctld forget a dynamic node; it refuses one that runs jobs.
-
-    node: str
-    Raises CommandExecutionError with Slurm's words when the node is still there.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt 'mgmt01' slurm_cluster.delete_node cloud-7
-    """
-    result = _all([_program("scontrol"), "delete", f"nodename={node}"])
-    if node in node_states([node]):
-        raise CommandExecutionError(
-            f"slurmctld did not delete {node}: {_words(result['stderr'] or result['stdout'])}"
-        )
+        return {"node": {}, "error": slurm_answers.words(result["stderr"] or result["stdout"])}
+    return {"node": node, "error": "" if node else slurm_answers.words(result["stderr"])}
 
 
 def facts():
@@ -335,10 +300,6 @@ def _write(path, text):
         file.flush()
         os.fsync(file.fileno())
     os.replace(aside, path)
-
-
-def _words(text):
-    return " ".join(re.sub(r"^\w+: ", "", line).strip() for line in text.splitlines()).strip()[:500]
 
 
 def _all(command, timeout=_ANSWER_S, env=None):

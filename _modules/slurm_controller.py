@@ -7,6 +7,7 @@ import time
 import salt.utils.files
 from salt.exceptions import CommandExecutionError
 from saltern import slurm_answers, slurm_conf_changes, slurm_daemons
+from saltern.problem import Problem
 
 __virtualname__ = "slurm_controller"
 
@@ -35,7 +36,26 @@ def refused():
     """
     if not __salt__["daemon.status"]("slurmctld")["active"]:
         return []
-    return slurm_conf_changes.refused(_read(_APPLIED), __salt__["slurm_conf.files"]())
+    before, after = _read(_APPLIED), __salt__["slurm_conf.files"]()
+    return [
+        *slurm_conf_changes.refused(before, after),
+        *_removed_under_jobs(slurm_conf_changes.removed_nodes(before, after)),
+    ]
+
+
+def _removed_under_jobs(nodes):
+    """slurmctld ends the jobs of a node that its configuration no longer has."""
+    jobs = __salt__["slurm_nodes.jobs_on"](",".join(nodes)) if nodes else []
+    if not jobs:
+        return []
+    return [
+        Problem(
+            "hosts",
+            f"{', '.join(nodes)} taken out, with jobs there ({'; '.join(jobs)})",
+            "no node taken out under its jobs",
+            f"put it back, then `salt-run saltern.retire {nodes[0]}`, which waits for them",
+        )
+    ]
 
 
 def pending(planned=False):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import saltern_admission
 import saltern_master
-from saltern import joins, overview, stamp, view
+from saltern import drain_reasons, joins, overview, stamp, view
 from saltern.joins import JoinFailed
 from saltern.problem import PlanError
 from saltern_minions import Minions
@@ -125,7 +125,7 @@ class Worker:
             name = row["id"]
             if name not in applied:
                 self._silent(row)
-            elif self._is_complete(name, applied[name]) and _is_up(states.get(name)):
+            elif self._is_complete(name, applied[name]) and _is_in_service(states.get(name)):
                 self._joined(name, {}, applied_already=True)
             elif len(self.at_work) < self.plan.data["join"]["batch"]:
                 self._start(name)
@@ -146,7 +146,7 @@ class Worker:
     def _node_states(self, minions, names):
         """What the first controller that answers says of these nodes; nothing if none does."""
         controllers = [host.name for host in self.plan.with_role("controller")]
-        answers = minions.ask(controllers, "slurm_cluster.node_states", names, within=_QUESTION_S)
+        answers = minions.ask(controllers, "slurm_nodes.states", names, within=_QUESTION_S)
         said = [answers[name] for name in controllers if isinstance(answers.get(name), dict)]
         return said[0] if said else {}
 
@@ -208,6 +208,8 @@ class Worker:
 
     def _controllers(self, minions, plan, name):
         """A declared node stands in the running configuration before its slurmd starts."""
+        if plan.host(name).elastic:
+            return
         with self.controllers:
             if name in self._node_states(minions, [name]):
                 return
@@ -254,7 +256,9 @@ class Worker:
         )
 
     def _failed(self, minions, plan, name, phase, reason):
-        """Note it, say it, try again later; the node stays drained by its own gate."""
+        """Note it, say it, try again later; a node that was not in service stays held, and says
+        why."""
+        self._tell_slurm(minions, plan, name, f"{phase}: {reason}")
         attempts = next((row["attempts"] for row in self.book.queue() if row["id"] == name), 1)
         join = plan.data["join"]
         pause = joins.pause(attempts, join["retry_s"], join["retry_most_s"])
@@ -265,6 +269,16 @@ class Worker:
             {"id": name, "phase": phase, "reason": reason, "retry_s": pause, "attempt": attempts},
         )
 
+    def _tell_slurm(self, minions, plan, name, finding):
+        with contextlib.suppress(JoinFailed):
+            minions.ask(
+                [plan.with_role("controller")[0].name],
+                "node_join.tell_failure",
+                name,
+                " ".join(finding.split()),
+                within=_QUESTION_S,
+            )
+
 
 _STEPS = (
     ("modules", Worker._modules),
@@ -273,6 +287,13 @@ _STEPS = (
     ("highstate", Worker._highstate),
     ("registered", Worker._registered),
 )
+
+
+def _is_in_service(node):
+    """Whether the node is up, and not held for its join any more."""
+    if not _is_up(node):
+        return False
+    return all(cause.name != CAUSE for cause in drain_reasons.parse(node["reason"]))
 
 
 def _is_up(node):

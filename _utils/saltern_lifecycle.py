@@ -254,7 +254,7 @@ def _controller(plan, minions):
 def _empty(minions, controller, node, wait_s):
     """Drain a node and wait for its jobs."""
     try:
-        known = minions.run(controller, "slurm_cluster.node_states", [node], within=_CALL_S)
+        known = minions.run(controller, "slurm_nodes.states", [node], within=_CALL_S)
         if not isinstance(known, dict):
             raise Refused(problem=f"{controller}: {known}. Nothing was done")
         if node not in known:
@@ -262,7 +262,7 @@ def _empty(minions, controller, node, wait_s):
         minions.run(controller, "nhc.drain", [node], RETIRE, f"by {person()}", within=_CALL_S)
         deadline = time.monotonic() + wait_s
         while True:
-            jobs = minions.run(controller, "slurm_cluster.jobs_on", node, within=_CALL_S)
+            jobs = minions.run(controller, "slurm_nodes.jobs_on", node, within=_CALL_S)
             if jobs == []:
                 return
             if time.monotonic() > deadline:
@@ -282,14 +282,14 @@ def _out_of_slurm(minions, controller, node, host):
     """Have the controllers take the plan without the node; an elastic node is not in it."""
     try:
         if host and host.elastic:
-            said = minions.run(controller, "slurm_cluster.delete_node", node, within=_CALL_S)
+            said = minions.run(controller, "slurm_nodes.delete", node, within=_CALL_S)
         else:
             minions.ask([controller], "saltutil.refresh_pillar", within=_CALL_S, wait=True)
             said = minions.run(
                 controller, "state.apply", "p4_scheduler.slurmctld", within=3600, queue=True
             )
             joins.result(said)
-        known = minions.run(controller, "slurm_cluster.node_states", [node], within=_CALL_S)
+        known = minions.run(controller, "slurm_nodes.states", [node], within=_CALL_S)
     except JoinFailed as error:
         raise Refused(
             problem=f"{controller}: {error.reason}. The key stays until this works"

@@ -44,6 +44,7 @@ base:
     - p4_scheduler
     - p4_scheduler.deployed
     - p4_scheduler.slurmd
+    - service.node
 
   'saltern:roles:gpu':
     - match: pillar
@@ -51,3 +52,4 @@ base:
     - p4_scheduler
     - p4_scheduler.deployed
     - p4_scheduler.slurmd
+    - service.node

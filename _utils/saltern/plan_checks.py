@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from saltern import nodeset, platform, roles
+from saltern import nodeset, plan_checks_join, platform, roles
 from saltern.problem import Problem
 
 if TYPE_CHECKING:
@@ -320,6 +320,8 @@ CHECKS = (
     (("hosts",), _check_singles),
     (("hosts", "node_types"), _check_node_types),
     (("hosts", "partitions"), _check_partitions),
+    (("hosts", "node_types", "partitions", "elastic"), plan_checks_join.elastic),
+    (("hosts", "join", "elastic"), plan_checks_join.join),
     (("foundation",), _check_ids),
     (("slurm", "build"), _check_ports),
     (("hosts", "foundation"), _check_time),

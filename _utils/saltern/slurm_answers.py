@@ -15,6 +15,12 @@ class Unreadable(ValueError):
     """A program printed something else than expected."""
 
 
+def words(text: str) -> str:
+    """What a program complained, on one line, without its name before each."""
+    lines = [re.sub(r"^\w+: ", "", line).strip() for line in text.splitlines()]
+    return " ".join(lines).strip()[:500]
+
+
 def document(text: str) -> Any:
     """The JSON that a program printed; some print warnings before it."""
     start = text.find("{")

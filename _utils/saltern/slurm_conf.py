@@ -55,7 +55,13 @@ def files(view: View) -> list[File]:
         File("cgroup.conf", _cgroup(view)),
         File("gres.conf", tuple(_gres(view["slurm"]))),
         File(
-            "slurm.conf", (*_parameters(view), *_nodes(view["slurm"]), *_partitions(view["slurm"]))
+            "slurm.conf",
+            (
+                *_parameters(view),
+                *_nodes(view["slurm"]),
+                *_node_sets(view["slurm"]),
+                *_partitions(view["slurm"]),
+            ),
         ),
     ]
 
@@ -138,6 +144,22 @@ def _nodes(slurm: View) -> Iterator[Line]:
         yield Line((*names, *_merged(hardware, kind["parameters"], f"{where}:parameters")))
 
 
+def _node_sets(slurm: View) -> Iterator[Line]:
+    """One set for each elastic group; its nodes carry the group's name as a feature."""
+    for group in sorted(slurm["elastic"]):
+        origin = f"elastic:{group}"
+        yield Line((Pair("NodeSet", group, origin), Pair("Feature", group, origin)))
+
+
+def dynamic(host: View) -> str:
+    """What the slurmd of an elastic host says of itself when it registers (slurmd(8), --conf)."""
+    words = _hardware(host["hardware"])
+    words["Feature"] = [*words["Feature"], host["elastic"]]
+    return Line(
+        tuple(_merged(_with_origins(words), host["hardware"]["parameters"], "node_types"))
+    ).text
+
+
 def _hardware(kind: Mapping[str, Any]) -> dict[str, Any]:
     """A node type in the words of a NodeName line; what is not declared is left out."""
     words: dict[str, Any] = {
@@ -176,7 +198,10 @@ def _partitions(slurm: View) -> Iterator[Line]:
     for name, partition in sorted(slurm["partitions"].items()):
         where = f"partitions:{name}"
         own = {
-            "Nodes": ([runs.names(run) for run in partition["nodes"]], f"{where}:nodes"),
+            "Nodes": (
+                [*(runs.names(run) for run in partition["nodes"]), *partition["elastic"]],
+                f"{where}:nodes",
+            ),
             "Default": (bool(partition["default"]), f"{where}:default"),
             "MaxTime": (partition["max_time"], f"{where}:max_time"),
             "State": (partition["state"], f"{where}:state"),

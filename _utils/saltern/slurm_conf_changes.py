@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from enum import IntEnum
 
 from saltern.problem import Problem
+from saltern.slurm_conf_checks import expanded
 
 
 class Action(IntEnum):
@@ -27,6 +28,7 @@ _RESTARTS = frozenset(
         "authalttypes",
         "authaltparameters",
         "authinfo",
+        "maxnodecount",
     }
 )
 # Under a running cluster these lose the jobs' records (slurm.conf(5)), or need every daemon stopped
@@ -70,6 +72,18 @@ def refused(before: Files, after: Files) -> list[Problem]:
     ]
 
 
+def removed_nodes(before: Files, after: Files) -> list[str]:
+    """The nodes that are declared before and not after."""
+    old, new = _nodes(before), _nodes(after)
+    return [name for name in old if name not in new]
+
+
+def _nodes(files: Files) -> dict[str, None]:
+    keys = entries(files.get("slurm.conf", ""))
+    declared = [key.partition("=")[2] for key in keys if key.startswith("nodename=")]
+    return dict.fromkeys(name for text in declared for name in expanded(text))
+
+
 def _changes(before: Files, after: Files) -> Iterator[tuple[str, str]]:
     """(lower-case key, words) for each difference; comments and the order of lines mean nothing."""
     for name in sorted(before.keys() | after.keys()):
@@ -87,7 +101,7 @@ def _words(key: str, old: str | None, new: str | None) -> str:
     return f"{old} -> {new.split('=', 1)[1] if '=' not in key else new}"
 
 
-_ENTITIES = ("nodename", "partitionname")
+_ENTITIES = ("nodename", "nodeset", "partitionname")
 
 
 def entries(text: str) -> dict[str, str]:

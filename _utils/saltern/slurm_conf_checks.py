@@ -110,6 +110,8 @@ def _names(file: File) -> Iterator[Problem]:
         first = line.pairs[0]
         if first.key == "NodeName":
             yield from _new_nodes(first, seen)
+        elif first.key == "NodeSet":
+            seen.nodes.add(first.value)
         elif first.key == "PartitionName":
             yield from _partition(line, seen)
     if len(seen.defaults) > 1:

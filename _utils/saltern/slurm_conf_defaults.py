@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from saltern import runs
 from saltern.gates import real_memory_mb
 
 View = Mapping[str, Any]
@@ -47,6 +48,7 @@ def slurm(view: View, given: Mapping[str, Any]) -> dict[str, Any]:
     tracks_by_cgroup = _given(given, "ProctrackType", "proctrack/cgroup") == "proctrack/cgroup"
     kinds = [conf["node_types"][node["node_type"]] for node in conf["nodes"]]
     gpus = any(kind.get("gpus") for kind in kinds)
+    elastic = sum(group["most"] for group in conf["elastic"].values())
     return {
         "ClusterName": view["cluster"]["name"],
         "SlurmctldPort": conf["ports"]["slurmctld"],
@@ -81,6 +83,12 @@ def slurm(view: View, given: Mapping[str, Any]) -> dict[str, Any]:
         # The login node's memlock must not follow a job: RDMA needs the compute node's own.
         "PropagateResourceLimitsExcept": "MEMLOCK",
         "GresTypes": ["gpu"] if gpus else [],
+        # Room for dynamic nodes; they are in no other node's configuration, so the controller
+        # speaks to each node itself (Slurm's page on dynamic nodes).
+        "MaxNodeCount": elastic + sum(map(runs.count, (n["run"] for n in conf["nodes"])))
+        if elastic
+        else [],
+        "TreeWidth": 65533 if elastic else [],
     }
 
 

@@ -46,6 +46,7 @@ def _host(plan: Plan, host: Host) -> dict[str, Any]:
         "roles": sorted(host.roles),
         "node_type": host.node_type,
         "hardware": plan.data["node_types"].get(host.node_type) if host.node_type else None,
+        "elastic": host.entry if host.elastic else None,
     }
 
 
@@ -122,6 +123,7 @@ def _slurm(plan: Plan, host: Host) -> dict[str, Any]:
         "nodes": _nodes(plan),
         "node_types": plan.data["node_types"],
         "partitions": _partitions(plan),
+        "elastic": plan.data["elastic"],
     }
 
 

@@ -76,3 +76,10 @@ include:
       - file: "slurmctld: state folder"
       - file: "slurmctld: unit"
       - sls: p4_scheduler.logs
+
+# Partitions and topology are right from the start; jobs go to a node once it has joined.
+"slurmctld: declared nodes are held":
+  node_join.newcomers_held:
+    - name: join
+    - require:
+      - daemon: "slurmctld: daemon"

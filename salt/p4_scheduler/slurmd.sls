@@ -21,7 +21,7 @@ include:
     - template: jinja
     - context:
         servers: {{ salt['slurm_cluster.servers']() }}
-        node: {{ salt['saltern.view']('host:name') }}
+        node: {{ salt['slurm_nodes.slurmd_arguments']() | json }}
         port: {{ slurm.ports.slurmd }}
         spool_dir: {{ slurm.spool_dir }}
     - user: root
@@ -37,13 +37,19 @@ include:
     - require:
       - sls: p4_scheduler.deployed
 
+"slurmd: held until its gates are open":
+  node_join.held:
+    - name: join
+    - require:
+      - slurm_cluster: "slurmd: waits for the controller"
+
 "slurmd: daemon":
   daemon.current:
     - name: slurmd
     - files: [/etc/systemd/system/slurmd.service]
     - port: {{ slurm.ports.slurmd }}
     - require:
-      - slurm_cluster: "slurmd: waits for the controller"
+      - node_join: "slurmd: held until its gates are open"
       - file: "slurmd: spool folder"
       - file: "slurmd: unit"
       - sls: p4_scheduler.logs

@@ -11,7 +11,11 @@ PERSON = "memory swap, J."
 
 
 def nhc(slurm, host="mgmt01"):
-    salt = {"cmd.run_all": slurm.scontrol, "saltern.view": lambda path="": host}
+    salt = {
+        "slurm_cluster.client_env": dict,
+        "cmd.run_all": slurm.scontrol,
+        "saltern.view": lambda path="": host,
+    }
     return load("modules", "nhc", __salt__=salt)
 
 

@@ -1,0 +1,108 @@
+"""Slurm's nodes: what the controller says of them, what runs there, and how a node names itself."""
+
+from salt.exceptions import CommandExecutionError
+from saltern import slurm_answers, slurm_conf, slurm_daemons
+
+__virtualname__ = "slurm_nodes"
+
+_ANSWER_S = 30
+# The states of a job that has a process on its node, or may (squeue(1), JOB STATE CODES).
+_THERE = "RUNNING,SUSPENDED,STOPPED,COMPLETING,CONFIGURING,SIGNALING,STAGE_OUT"
+
+
+def __virtual__():
+    return __virtualname__
+
+
+def states(names=None):
+    """What the controller says of nodes.
+
+    names: list of str; None for every node
+    Returns a dict of the nodes that it knows: {name: ``slurm_answers.node``}. Raises
+    CommandExecutionError when it does not answer: no answer is not "unknown".
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_nodes.states '[node01, node02]'
+    """
+    result = _all(["scontrol", "show", "nodes", "--json"])
+    try:
+        every = slurm_answers.nodes(result["stdout"])
+    except (slurm_answers.Unreadable, KeyError):
+        said = slurm_answers.words(result["stderr"] or result["stdout"])
+        raise CommandExecutionError(f"slurmctld did not list its nodes: {said}") from None
+    return {name: node for name, node in every.items() if names is None or name in names}
+
+
+def jobs_on(node):
+    """The jobs that run on a node, or end there.
+
+    node: str
+    Returns a list of str: id, user and state. Raises CommandExecutionError when slurmctld does not
+    answer: no answer is not "none".
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_nodes.jobs_on node03
+    """
+    result = _all(
+        ["squeue", "--noheader", f"--nodelist={node}", f"--states={_THERE}", "--format=%A %u %T"]
+    )
+    if result["retcode"]:
+        said = slurm_answers.words(result["stderr"] or result["stdout"])
+        raise CommandExecutionError(f"squeue did not list the jobs of {node}: {said}")
+    return [line.strip() for line in result["stdout"].splitlines() if line.strip()]
+
+
+def delete(node):
+    """Have slurmctld forget a dynamic node; it refuses one that runs jobs.
+
+    node: str
+    Raises CommandExecutionError with Slurm's words when the node is still there.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_nodes.delete cloud-7
+    """
+    result = _all(["scontrol", "delete", f"nodename={node}"])
+    if node in states([node]):
+        said = slurm_answers.words(result["stderr"] or result["stdout"])
+        raise CommandExecutionError(f"slurmctld did not delete {node}: {said}")
+
+
+def slurmd_arguments():
+    """How slurmd names itself on this host.
+
+    Returns str: ``-N node01``, or what registers an elastic host as a dynamic node.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'node01' slurm_nodes.slurmd_arguments
+    """
+    host = __salt__["saltern.view"]("host")
+    named = f"-N {host['name']}"
+    return f'{named} -Z --conf "{slurm_conf.dynamic(host)}"' if host["elastic"] else named
+
+
+def _all(command):
+    """Run a program of Slurm; a time-out counts as a failure, with the words of one."""
+    program, *arguments = command
+    try:
+        return __salt__["cmd.run_all"](
+            [f"{slurm_daemons.TREE}/bin/{program}", *arguments],
+            python_shell=False,
+            timeout=_ANSWER_S,
+            env=__salt__["slurm_cluster.client_env"](),
+            ignore_retcode=True,
+            output_loglevel="quiet",
+        )
+    except CommandExecutionError as error:
+        return {"retcode": 127, "stdout": "", "stderr": str(error)}
