@@ -11,4 +11,4 @@ def __virtual__():
 
 def start():
     """Work until the master ends; Salt starts it again should it fall."""
-    saltern_joins.Worker(__opts__).run()
+    saltern_joins.run(__opts__)

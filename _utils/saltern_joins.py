@@ -30,6 +30,79 @@ _LATER_S = 10  # until a host is looked at again whose turn has not come
 CAUSE = "join"  # in the reason of a drain, so that only it is lifted
 
 
+def run(opts):
+    """Decide on keys and work off the queue, forever, unless another process does it already."""
+    register = saltern_admission.book(opts)
+    with _alone(register.path):
+        again = register.recover()
+        if again:
+            log.info("Joins that the master's end cut are queued again: %s", ", ".join(again))
+        # Apart: a host that is slow to answer must not delay the decision on another one's key.
+        threading.Thread(target=_forever, args=(Doorkeeper(opts),), daemon=True).start()
+        _forever(Worker(opts))
+
+
+def _forever(one):
+    while True:
+        try:
+            one.tick()
+        except Exception:
+            log.exception("The join queue goes on after an error")
+            time.sleep(_LATER_S)
+        time.sleep(_TICK_S)
+
+
+def _plan(opts):
+    return saltern_master.resolved(opts, saltern_master.settings(opts)["schema_file"])
+
+
+class Doorkeeper:
+    """Decides on the keys that the reactor saw, and queues the hosts that started."""
+
+    def __init__(self, opts):
+        self.opts = opts
+        self.book = saltern_admission.book(opts)
+        self.swept = None
+        self.sweep_s = 0
+
+    def tick(self):
+        """Look at every knock; now and then at what the reactor may have missed."""
+        knocks = self.book.knocks()
+        sweep = self.swept is None or time.monotonic() - self.swept > self.sweep_s
+        if not (knocks or sweep):
+            return
+        try:
+            plan = _plan(self.opts)
+        except PlanError as error:
+            log.error("No key is decided on: the plan has problems: %s", error.problems[0])
+            time.sleep(_LATER_S)
+            return
+        for knock in knocks:
+            decision = saltern_admission.look(self.opts, plan, knock["id"])
+            if decision.outcome in ("admit", "admitted") and knock["started"]:
+                self._enqueue(plan, knock["id"])
+            self.book.answered(knock)
+        if sweep:
+            self._sweep(plan)
+
+    def _enqueue(self, plan, name):
+        """Queue a host that joins by itself."""
+        host = plan.host(name)
+        if host and host.roles <= frozenset(plan.data["join"]["roles"]):
+            self.book.enqueue(name, time.time())
+
+    def _sweep(self, plan):
+        """Find what the reactor missed: keys that wait, and admitted hosts that never joined."""
+        self.swept, self.sweep_s = time.monotonic(), plan.data["join"]["sweep_s"]
+        pending = Path(self.opts["pki_dir"]) / "minions_pre"
+        for key in sorted(pending.glob("[!.]*")):
+            saltern_admission.look(self.opts, plan, key.name)
+        queued = {row["id"] for row in self.book.queue()}
+        for host in self.book.hosts():
+            if host["joined_at"] is None and host["id"] not in queued:
+                self._enqueue(plan, host["id"])
+
+
 class Worker:
     """Works off the queue, at most the plan's batch at a time."""
 
@@ -38,68 +111,20 @@ class Worker:
         self.book = saltern_admission.book(opts)
         self.at_work = {}
         self.controllers = threading.Lock()  # one change of the controllers at a time
-        self.swept = 0.0
         self.plan = None
 
-    def run(self):
-        """Forever, unless another process does it already."""
-        with _alone(self.book.path):
-            again = self.book.recover()
-            if again:
-                log.info("Joins that the master's end cut are queued again: %s", ", ".join(again))
-            while True:
-                try:
-                    self.tick()
-                except Exception:
-                    log.exception("The join queue goes on after an error")
-                    time.sleep(_LATER_S)
-                time.sleep(_TICK_S)
-
     def tick(self):
-        """One look at everything that is there to do."""
+        """One look at the hosts whose turn it is."""
         self.at_work = {name: work for name, work in self.at_work.items() if work.is_alive()}
-        now = time.time()
-        knocks, due = self.book.knocks(), self.book.due(now, _QUESTIONS)
-        sweep = self.plan is None or now - self.swept > self.plan.data["join"]["sweep_s"]
-        if not (knocks or due or sweep):
+        due = self.book.due(time.time(), _QUESTIONS)
+        if not due:
             return
         try:
-            self.plan = saltern_master.resolved(
-                self.opts, saltern_master.settings(self.opts)["schema_file"]
-            )
+            self.plan = _plan(self.opts)
         except PlanError as error:
             self._postpone(due, f"the plan has problems: {error.problems[0]}")
             return
-        self._answer(knocks)
-        if sweep:
-            self._sweep()
-        self._begin(self.book.due(now, _QUESTIONS))
-
-    # --- keys and starts --------------------------------------------------------------------------
-
-    def _answer(self, knocks):
-        for knock in knocks:
-            decision = saltern_admission.look(self.opts, self.plan, knock["id"])
-            if decision.outcome == "admitted" and knock["started"]:
-                self._enqueue(knock["id"])
-            self.book.answered(knock)
-
-    def _enqueue(self, name):
-        """Queue a host that joins by itself."""
-        host = self.plan.host(name)
-        if host and host.roles <= frozenset(self.plan.data["join"]["roles"]):
-            self.book.enqueue(name, time.time())
-
-    def _sweep(self):
-        """Find what the reactor missed: keys that wait, and admitted hosts that never joined."""
-        self.swept = time.time()
-        pending = Path(self.opts["pki_dir"]) / "minions_pre"
-        for key in sorted(pending.glob("[!.]*")):
-            saltern_admission.look(self.opts, self.plan, key.name)
-        queued = {row["id"] for row in self.book.queue()}
-        for host in self.book.hosts():
-            if host["joined_at"] is None and host["id"] not in queued:
-                self._enqueue(host["id"])
+        self._begin(due)
 
     # --- the queue --------------------------------------------------------------------------------
 
