@@ -9,6 +9,7 @@ from pathlib import Path
 import salt.key
 import salt.utils.crypt
 import salt.utils.event
+import salt.utils.verify
 import saltern_master
 from saltern import admission, secret_store
 from saltern.join_book import Book
@@ -33,8 +34,8 @@ def book(opts):
 
 
 def keys(opts, minion_id):
-    """The fingerprints of an id's keys, ``admission.Keys``; none for what is no host name."""
-    if not admission.is_host_name(minion_id):
+    """The fingerprints of an id's keys, ``admission.Keys``; none for what cannot be an id."""
+    if not salt.utils.verify.valid_id(opts, minion_id):
         return admission.Keys()
     return admission.Keys(
         **{
@@ -72,7 +73,7 @@ def look(opts, plan, minion_id):
         move(opts, minion_id, decision.action)
     told = {"waiting": "waiting", "refused": "refused", "second key": "second-key"}
     if decision.outcome in told and register.key_seen(
-        minion_id, decision.outcome, decision.reason, time.time()
+        minion_id, decision.outcome, decision.reason, time.time(), decision.stands
     ):
         event = {"id": minion_id, "reason": decision.reason}
         fire(opts, f"saltern/key/{told[decision.outcome]}", event)

@@ -114,37 +114,35 @@ class Worker:
         self.plan = None
 
     def tick(self):
-        """One look at the hosts whose turn it is."""
+        """Ask the hosts whose turn it is one short question; start those that need work."""
         self.at_work = {name: work for name, work in self.at_work.items() if work.is_alive()}
-        due = self.book.due(time.time(), _QUESTIONS)
-        if not due:
+        due, ready = self.book.due(time.time(), _QUESTIONS), self.book.next_ready(1)
+        if not (due or ready):
             return
         try:
             self.plan = _plan(self.opts)
         except PlanError as error:
             self._postpone(due, f"the plan has problems: {error.problems[0]}")
             return
-        self._begin(due)
-
-    # --- the queue --------------------------------------------------------------------------------
-
-    def _begin(self, due):
-        """Ask the due hosts one short question; start those that need work, as far as there is
-        room."""
-        due = [row for row in due if row["id"] not in self.at_work]
-        if not due:
-            return
+        known = [row for row in due if self.plan.host(row["id"])]
         for row in due:
-            if self.plan.host(row["id"]) is None:
+            if row not in known:
                 self.book.drop(row["id"])
-        due = [row for row in due if self.plan.host(row["id"])]
+        if known:
+            self._ask(known)
+        room = self.plan.data["join"]["batch"] - len(self.at_work)
+        for name in self.book.next_ready(room):
+            self._start(name)
+
+    def _ask(self, due):
+        """Which of these hosts are complete, silent, or need work."""
         names = [row["id"] for row in due]
         with Minions(self.opts) as minions:
             closed = self._closed_door(minions)
             if closed:
                 self._postpone(due, closed)
                 return
-            applied = minions.ask(names, "saltern.applied", within=_QUESTION_S) if names else {}
+            applied = minions.ask(names, "saltern.applied", within=_QUESTION_S)
             states = self._node_states(minions, list(applied))
         for row in due:
             name = row["id"]
@@ -152,11 +150,9 @@ class Worker:
                 self._silent(row)
             elif self._is_complete(name, applied[name]) and _is_in_service(states.get(name)):
                 self._joined(name, {}, applied_already=True)
-            elif len(self.at_work) < self.plan.data["join"]["batch"]:
-                self._start(name)
             else:
                 most = self.plan.data["join"]["batch"]
-                self.book.wait(name, f"waits for its turn ({most} at a time)", time.time() + 1)
+                self.book.ready(name, f"waits for its turn ({most} at a time)")
 
     def _closed_door(self, minions):
         """Why no host can join now, or an empty text: without a controller each would fail

@@ -58,6 +58,7 @@ class Decision:
     action: str = ""
     proof: str = ""
     fingerprint: str = ""
+    stands: bool = False  # the key was refused before: what was said then is the reason
 
 
 def is_host_name(minion_id: str) -> bool:
@@ -93,6 +94,7 @@ def _without_name(minion_id: str, keys: Keys, known: Known) -> Decision:
             "refused",
             f"its key {keys.rejected} was rejected; if it is the host's, "
             f"`salt-run saltern.admit {minion_id} fingerprint={keys.rejected}`",
+            stands=True,
         )
     return Decision(
         "waiting",
@@ -153,4 +155,5 @@ def _accepted_by_salt(minion_id: str, accepted: str, known: Known) -> Decision:
 
 
 def _refused(keys: Keys, reason: str) -> Decision:
-    return Decision("refused", reason, action="reject" if keys.accepted else "")
+    action = "reject" if keys.accepted else ""
+    return Decision("refused", reason, action=action, stands=bool(keys.rejected))

@@ -117,13 +117,18 @@ class Book:
 
     # --- keys that are not admitted ---------------------------------------------------------------
 
-    def key_seen(self, minion_id: str, outcome: str, reason: str, at: float) -> bool:
-        """Note what came of a key. True when that is news: a minion asks every few seconds."""
+    def key_seen(
+        self, minion_id: str, outcome: str, reason: str, at: float, stands: bool = False
+    ) -> bool:
+        """Note what came of a key. True when that is news: a minion asks every few seconds.
+
+        stands: the key was refused before, and what was said then stands
+        """
         with self._open() as book:
             found = book.execute(
                 "SELECT outcome, reason FROM keys WHERE id = ?", (minion_id,)
             ).fetchone()
-            if found and tuple(found) == (outcome, reason):
+            if found and (stands or tuple(found) == (outcome, reason)):
                 return False
             book.execute(
                 "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?)", (minion_id, outcome, reason, at)
@@ -169,16 +174,31 @@ class Book:
             most,
         )
 
+    def ready(self, minion_id: str, reason: str) -> None:
+        """A host that was asked and needs work: it waits for room, and is not asked again."""
+        with self._open() as book:
+            book.execute(
+                "UPDATE queue SET state = 'ready', reason = ? WHERE id = ? AND state = 'waiting'",
+                (reason, minion_id),
+            )
+
+    def next_ready(self, most: int) -> list[str]:
+        """The hosts that wait for room, the longest queued first."""
+        found = self._all(
+            "SELECT id FROM queue WHERE state = 'ready' ORDER BY queued_at, id LIMIT ?", most
+        )
+        return [row["id"] for row in found]
+
     def queue(self) -> list[Row]:
         """Everything in the queue: id, state, reason, step, attempts, queued_at, due."""
         return self._all("SELECT * FROM queue ORDER BY state DESC, queued_at, id")
 
     def take(self, minion_id: str) -> bool:
-        """Take a waiting host into work. False if it is not there, or someone has it."""
+        """Take a host into work. False if it is not there, or someone has it."""
         with self._open() as book:
             done = book.execute(
                 "UPDATE queue SET state = 'working', reason = '', attempts = attempts + 1 "
-                "WHERE id = ? AND state = 'waiting'",
+                "WHERE id = ? AND state IN ('waiting', 'ready')",
                 (minion_id,),
             )
             return done.rowcount == 1
@@ -230,6 +250,7 @@ class Book:
                 "reason = 'the master was restarted', attempts = MAX(attempts - 1, 0) "
                 "WHERE state = 'working'"
             )
+            book.execute("UPDATE queue SET state = 'waiting', due = 0 WHERE state = 'ready'")
         return [row["id"] for row in found]
 
     # --- history ----------------------------------------------------------------------------------

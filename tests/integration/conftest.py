@@ -39,6 +39,10 @@ class Site:
         """The admission register."""
         return self.folder / "lib/join/register.db"
 
+    def admit(self, pki_dir, *names):
+        """Enter hosts into the register with the keys that the master holds."""
+        admit(self.register, Path(pki_dir), *names)
+
     def settings(self):
         """etc/master.d/saltern.conf for this folder and this repository."""
         text = SETTINGS.read_text(encoding="utf-8")
@@ -65,6 +69,12 @@ def no_help_from_the_environment():
     yield
     if kept is not None:
         os.environ["PYTHONPATH"] = kept
+
+
+@pytest.fixture(scope="package")
+def site_class():
+    """For tests that need a master of their own."""
+    return Site
 
 
 @pytest.fixture(scope="package")
@@ -117,8 +127,7 @@ def minions(site, master, client):
     with contextlib.ExitStack() as stack:
         for minion in made.values():
             stack.enter_context(minion.started())
-        pki = Path(master.config["pki_dir"])
-        admit(site.register, pki, "mgmt01", "login01", "node01")
+        site.admit(master.config["pki_dir"], "mgmt01", "login01", "node01")
         client.cmd("*", "saltutil.sync_all", timeout=120)
         yield made
 

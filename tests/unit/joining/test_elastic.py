@@ -55,7 +55,7 @@ REFUSED = {
     "two patterns for one id": (
         {"elastic": {"cloud": CLOUD, "more": {**CLOUD, "ids": "cloud-x*"}}}, "elastic:more:ids",
     ),
-    "a partition's name": ({"elastic": {"batch": CLOUD, "cloud": {**CLOUD, "ids": "c-*"}}}, "batch"),
+    "a partition's name": ({"elastic": {"batch": CLOUD}}, "elastic:batch"),
     "an unknown group": ({"partitions:batch:elastic": ["fog"]}, "partitions:batch:elastic"),
     "everything": ({"elastic": {"cloud": {**CLOUD, "ids": "*"}}}, "elastic:cloud:ids"),
     "a trusted role": ({"elastic": {"cloud": {**CLOUD, "roles": ["controller"]}}}, "roles"),

@@ -22,7 +22,7 @@ def test_its_place_is_for_root_alone(book):
 
 def test_a_folder_that_others_can_write_is_refused(book):
     book.path.parent.mkdir()
-    os.chmod(book.path.parent, 0o777)
+    os.chmod(book.path.parent, 0o777)  # noqa: S103 - what is refused
     with pytest.raises(BookError, match="can admit hosts"):
         book.host("node01")
 
@@ -113,7 +113,9 @@ def test_ids_that_anyone_can_make_up_do_not_fill_the_disk(book, monkeypatch):
     monkeypatch.setattr("saltern.join_book._KEYS_KEPT", 5)
     for number in range(20):
         book.key_seen(f"x{number}", "waiting", "no proof", float(number))
-    assert [row["id"] for row in book.unadmitted()] == [f"x{number}" for number in range(19, 14, -1)]
+    assert [row["id"] for row in book.unadmitted()] == [
+        f"x{number}" for number in range(19, 14, -1)
+    ]
 
 
 def test_a_cut_leaves_all_or_nothing(book, monkeypatch):
