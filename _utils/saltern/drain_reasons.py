@@ -4,8 +4,8 @@ Ours is ``saltern: CAUSE: finding @2026-12-01T13:01Z | CAUSE: …``; a word befo
 what became of it. Of a node in service the same text stands in the comment, after a person's own:
 Slurm forgets the reason of a node that is neither drained nor down (measured, 24.11.5).
 
-The text fits accounting's column (``reason tinytext``, 255 bytes): of a longer one slurmdbd keeps
-no event at all (measured, 24.11.5 with MariaDB 11.8).
+The text fits accounting's column (``reason tinytext``): slurmdbd cuts a longer one at 255 bytes, in
+the middle of a cause (measured, 24.11.5 with MariaDB 11.8).
 """
 
 from __future__ import annotations
