@@ -5,15 +5,17 @@ import os
 import time
 
 from salt.exceptions import CommandExecutionError
-from saltern import drain_board, drain_orders, slurm_answers, slurm_daemons
+from saltern import drain_board, drain_orders, nhc_conf, slurm_answers, slurm_daemons
 from saltern.drain_reasons import Cause, clean
 
 __virtualname__ = "nhc"
 
 _CHECKER = "/usr/lib/saltern/node_health"
+_SETTINGS = "/etc/saltern/health.json"
 _SCONTROL = f"{slurm_daemons.TREE}/bin/scontrol"
 _ANSWER_S = 30
 _CHECKS_S = 120
+_PAUSE_S = 1
 _READ_BACKS = 3
 
 
@@ -124,6 +126,54 @@ def resume(nodes, cause, test=False):
         salt 'mgmt01' nhc.resume '["node01","node02"]' maintenance
     """
     return _ordered(nodes, lambda node: drain_orders.resume(node, cause), test)
+
+
+def files(name):
+    """What the plan wants of this node's checks: nhc.conf, and what the drain logic goes by.
+
+    name: str, path of nhc.conf
+    Returns a dict of path: text.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'node01' nhc.files /etc/nhc/nhc.conf
+    """
+    view = __salt__["saltern.view"]()
+    settings = json.dumps(nhc_conf.settings(view, _SCONTROL), indent=1, sort_keys=True)
+    return {name: nhc_conf.text(view), _SETTINGS: f"{settings}\n"}
+
+
+def facts(timeout=0):
+    """What the gate of phase 5 looks at: the checks' results, and whether Slurm calls them.
+
+    timeout: float, seconds for a controller to take a new interval; 0 asks once
+    Returns a dict, empty on a host that runs no jobs.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'node01' nhc.facts
+    """
+    if "slurmd" not in __salt__["slurm_cluster.daemons"]():
+        return {}
+    wanted = __salt__["saltern.view"]("health:interval_s")
+    deadline = time.monotonic() + timeout
+    while (interval := _interval()) != wanted and time.monotonic() < deadline:
+        time.sleep(_PAUSE_S)
+    return {"checks": run(), "program": {"interval_s": interval}}
+
+
+def _interval():
+    """HealthCheckInterval of the running configuration, in seconds."""
+    result = _all([_SCONTROL, "show", "config"])
+    if result["retcode"]:
+        said = (result["stderr"] or result["stdout"]).strip()[:300]
+        raise CommandExecutionError(f"scontrol show config: found {said!r}; expected an answer.")
+    shown = slurm_answers.config(result["stdout"]).get("HealthCheckInterval", "0")
+    return int(shown.split()[0])
 
 
 def _ordered(nodes, order_of, test):

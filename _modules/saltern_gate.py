@@ -10,7 +10,16 @@ import time
 
 import salt.utils.files
 from salt.exceptions import CommandExecutionError
-from saltern import gates, gates_foundation, gates_munge, gates_scheduler, hostfacts, kernel, sntp
+from saltern import (
+    gates,
+    gates_environment,
+    gates_foundation,
+    gates_munge,
+    gates_scheduler,
+    hostfacts,
+    kernel,
+    sntp,
+)
 from saltern import platform as platforms
 
 __virtualname__ = "saltern_gate"
@@ -100,6 +109,24 @@ def p4_scheduler(wait=False):
         if not problems or time.monotonic() >= deadline:
             return [str(problem) for problem in problems]
         time.sleep(_PAUSE_S)
+
+
+def p5_environment(wait=False):
+    """Why this host's environment does not hold: each health check that fails, with its finding.
+
+    wait: bool, give the controllers the time to call the checks
+    Returns a list of str, empty when the gate is open.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt '*' saltern_gate.p5_environment
+    """
+    view = __salt__["saltern.view"]()
+    facts = __salt__["nhc.facts"](view["waits"]["node_s"] if wait else 0)
+    found = gates_environment.environment(facts, view)
+    return [str(problem) for problem in found]
 
 
 def credential():

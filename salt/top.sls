@@ -44,6 +44,8 @@ base:
     - p4_scheduler
     - p4_scheduler.deployed
     - p4_scheduler.slurmd
+    - p5_environment
+    - p5_environment.health
     - service.node
 
   'saltern:roles:gpu':
@@ -52,4 +54,6 @@ base:
     - p4_scheduler
     - p4_scheduler.deployed
     - p4_scheduler.slurmd
+    - p5_environment
+    - p5_environment.health
     - service.node

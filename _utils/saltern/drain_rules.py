@@ -45,6 +45,7 @@ class Decision:
     wait_s: look again after this, with every node in view; 0 for no need
     board: every node must be in view to go on
     left: why the node is left alone, in words
+    held_up: it is Slurm's for now, so the result is to be delivered later
     """
 
     record: Record
@@ -53,6 +54,7 @@ class Decision:
     wait_s: float = 0.0
     board: bool = False
     left: str = ""
+    held_up: bool = False
 
 
 def decide(
@@ -192,10 +194,12 @@ def _same(wanted: Sequence[Cause], found: Sequence[Cause]) -> bool:
 
 def _left(record: Record, node: Node, left: str) -> Decision:
     """Nothing is done; it is told once, if there was something to do."""
+    held_up = not node.is_foreign
     if not record.open or record.left == left:
-        return Decision(replace(record, left=left), left=left)
+        return Decision(replace(record, left=left), left=left, held_up=held_up)
     data = {"left": left, "causes": sorted(record.open), "state": node.state.text}
-    return Decision(replace(record, left=left), events=(("left", data),), left=left)
+    events = (("left", data),)
+    return Decision(replace(record, left=left), events=events, left=left, held_up=held_up)
 
 
 def _resumed_by_hand(record: Record, node: Node) -> tuple[Record, list[tuple[str, dict[str, Any]]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from saltern import drain_rules
@@ -75,4 +76,4 @@ def _decided(record: Record, policy: Policy, world: World) -> Decision:
         if decision.update:
             world.update(decision.update)
     events = (*told, *(event for event in decision.events if event not in told))
-    return Decision(decision.record, decision.update, events, left=decision.left)
+    return replace(decision, events=events)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from saltern import nodeset, plan_checks_join, platform, roles
+from saltern import nhc_conf, nodeset, plan_checks_join, platform, roles
 from saltern.problem import Problem
 
 if TYPE_CHECKING:
@@ -311,6 +311,12 @@ def _check_derived(data: Data, hosts: Hosts, partitions: Members) -> Found:
             )
 
 
+def _check_health(data: Data, hosts: Hosts, partitions: Members) -> Found:
+    nodes = [host.name for host in hosts.values() if host.roles & roles.JOBS]
+    if all(host.sound for host in hosts.values()):
+        yield from nhc_conf.problems(data["health"], nodes)
+
+
 # The sections that a check reads, the check.
 CHECKS = (
     (("hosts", "partitions", "cluster", "os"), _check_names),
@@ -327,4 +333,5 @@ CHECKS = (
     (("hosts", "foundation"), _check_time),
     (("slurm", "accounting", "node_types", "partitions"), _check_slurm_values),
     (("slurm", "accounting"), _check_derived),
+    (("hosts", "health"), _check_health),
 )

@@ -58,6 +58,7 @@ TABLE: dict[str, dict[str, Any]] = {
             "default_site": "/etc/nginx/sites-enabled/default",
         },
         "logrotate": {"package": "logrotate"},
+        "python": {"package": "python3", "path": "/usr/bin/python3"},
         # What a Slurm tree's programs and plugins link beside itself.
         "slurm_runtime": [
             "libevent-core-2.1-7t64",
@@ -129,6 +130,7 @@ TABLE: dict[str, dict[str, Any]] = {
         },
         "nginx": {"package": "nginx", "service": "nginx", "default_site": None},
         "logrotate": {"package": "logrotate"},
+        "python": {"package": "python3", "path": "/usr/bin/python3"},
         "slurm_runtime": [
             "dbus-libs",
             "http-parser",
@@ -180,6 +182,8 @@ _RENAMED = {
     "libevent-pthreads-2.1-7t64": "libevent-pthreads-2.1-7",
     "libreadline8t64": "libreadline8",
 }
+# Programs on nodes want Python 3.10 or newer; these systems' own is older.
+_PYTHON = {"8": "python3.11", "9": "python3.11"}
 _BEFORE_TIME_T = {("Debian", "12"), ("Ubuntu", "22.04")}
 _OTHERS = {
     ("Debian", "12"): {"libjwt2": "libjwt0"},
@@ -218,4 +222,8 @@ def of(os: str, release: str) -> dict[str, Any]:
     renamed = dict(_OTHERS.get((os, release), {}))
     if (os, release) in _BEFORE_TIME_T:
         renamed.update(_RENAMED)
-    return {**row, "slurm_runtime": [renamed.get(name, name) for name in row["slurm_runtime"]]}
+    python = row["python"]
+    if SUPPORTED[os][0] == "RedHat" and release in _PYTHON:
+        python = {"package": _PYTHON[release], "path": f"/usr/bin/{_PYTHON[release]}"}
+    runtime = [renamed.get(name, name) for name in row["slurm_runtime"]]
+    return {**row, "python": python, "slurm_runtime": runtime}

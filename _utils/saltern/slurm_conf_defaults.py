@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from saltern import runs
+from saltern import nhc_conf, runs
 from saltern.gates import real_memory_mb
 
 View = Mapping[str, Any]
@@ -31,6 +31,10 @@ _ORIGINS = {
     "LogFile": "slurm:log_dir",
     "GresTypes": "node_types:*:gpus",
     "DefMemPerCPU": "node_types",
+    "HealthCheckProgram": "health",
+    "HealthCheckInterval": "health:interval_s",
+    "HealthCheckNodeState": "health:node_state",
+    "HealthCheckTimeout": "health:timeout_s",
 }
 
 
@@ -89,7 +93,29 @@ def slurm(view: View, given: Mapping[str, Any]) -> dict[str, Any]:
         if elastic
         else [],
         "TreeWidth": 65533 if elastic else [],
+        **_health(view),
     }
+
+
+HEALTH_PROGRAM = "/usr/lib/saltern/health_program"
+# The first release whose parser knows HealthCheckTimeout. 24.11.5 refuses it (measured); the
+# present slurm.conf(5) has it.
+_KNOWS_TIMEOUT = (26, 5)
+
+
+def _health(view: View) -> dict[str, Any]:
+    health = view["health"]
+    if not health["interval_s"]:
+        return {}
+    keys = {
+        "HealthCheckProgram": HEALTH_PROGRAM,
+        "HealthCheckInterval": health["interval_s"],
+        "HealthCheckNodeState": health["node_state"],
+    }
+    major, minor = view["build"]["sources"]["slurm"]["version"].split(".")[:2]
+    if (int(major), int(minor)) >= _KNOWS_TIMEOUT:
+        keys["HealthCheckTimeout"] = nhc_conf.program_s(health)
+    return keys
 
 
 def cgroup(given: Mapping[str, Any]) -> dict[str, Any]:

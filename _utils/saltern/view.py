@@ -168,4 +168,5 @@ SECTIONS: Mapping[str, tuple[frozenset[str] | None, Callable[[Plan, Host], Any]]
     "build": (roles.SLURM | {"builder"}, _section("build")),
     "slurm": (roles.SLURM, _slurm),
     "accounting": (frozenset({"controller", "database"}), _section("accounting")),
+    "health": (roles.JOBS | {"controller"}, _section("health")),
 }

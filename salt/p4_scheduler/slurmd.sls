@@ -30,6 +30,29 @@ include:
     - require:
       - sls: p1_foundation
 
+"slurmd: folder of programs":
+  file.directory:
+    - name: /usr/lib/saltern
+    - user: root
+    - group: root
+    - mode: '0755'
+    - require:
+      - sls: p1_foundation
+
+# slurm.conf names it: a slurmd that does not find it never registers.
+"slurmd: health check program":
+  file.managed:
+    - name: /usr/lib/saltern/health_program
+    - source: salt://p4_scheduler/files/health_program
+    - template: jinja
+    - context:
+        python: {{ salt['saltern.platform']().python.path }}
+    - user: root
+    - group: root
+    - mode: '0755'
+    - require:
+      - file: "slurmd: folder of programs"
+
 "slurmd: waits for the controller":
   slurm_cluster.node_known:
     - name: slurmctld
@@ -52,4 +75,5 @@ include:
       - node_join: "slurmd: held until its gates are open"
       - file: "slurmd: spool folder"
       - file: "slurmd: unit"
+      - file: "slurmd: health check program"
       - sls: p4_scheduler.logs

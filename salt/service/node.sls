@@ -1,9 +1,9 @@
 # A node takes jobs once its last gate is open, and not before.
 include:
-  - p4_scheduler
+  - p5_environment
 
 "node: in service":
   node_join.in_service:
     - name: join
     - require:
-      - sls: p4_scheduler
+      - sls: p5_environment
