@@ -7,6 +7,7 @@ import sys
 import saltern_admission
 import saltern_lifecycle
 import saltern_master
+import saltern_master_health
 from saltern import join_tables, overview
 from saltern.problem import PlanError
 from saltern_lifecycle import Refused
@@ -31,6 +32,22 @@ def plan():
         salt-run saltern.plan --out=json
     """
     return _tell(lambda: overview.tables(_resolved(), saltern_master.top(__opts__)))
+
+
+def health(whole=False):
+    """Every node that is not well: its state, its reason, whose the drain is, since when.
+
+    whole: bool, the nodes that are well too
+    Exits non-zero when no controller answers.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.health
+        salt-run saltern.health whole=True --out=json
+    """
+    return _tell(lambda: saltern_master_health.overview(__opts__, _resolved(), whole))
 
 
 def joins(last=20):

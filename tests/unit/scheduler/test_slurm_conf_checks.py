@@ -9,7 +9,9 @@ from saltern.slurm_conf import File, Line, Pair
 from support import ROOT, SCHEMA, example
 
 FIXTURES = ROOT / "tests" / "fixtures" / "slurm-24.11.5"
-FILES = slurm_conf.files(view.of(plan.resolve(SCHEMA, example(**{"health:interval_s": 0})), "mgmt01"))
+FILES = slurm_conf.files(
+    view.of(plan.resolve(SCHEMA, example(**{"health:interval_s": 0})), "mgmt01")
+)
 
 
 def file(*lines, name="slurm.conf"):
