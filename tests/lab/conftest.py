@@ -8,6 +8,7 @@ import pytest
 from labs import LAB, Lab
 
 NAME = os.environ.get("SALTERN_TEST_LAB", "test")
+STANDING = os.environ.get("SALTERN_STANDING_LAB")  # a lab that is up already, for work on a test
 HOSTS = ("mgmt01", "login01", "node01", "node02")
 # What a failure is judged by, on each host. The journal of the daemons holds no secret (a test
 # looks).
@@ -40,8 +41,11 @@ def first_run(request):
 
 
 @pytest.fixture(scope="session")
-def lab(first_run):
+def lab(request):
     """The cluster that the first run made."""
+    if STANDING:
+        return Lab(STANDING)
+    request.getfixturevalue("first_run")
     return Lab(NAME)
 
 

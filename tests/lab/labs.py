@@ -107,6 +107,22 @@ class Lab:
             self.exec("mgmt01", f"rm {PLAN}/test.sls")
             self._refresh_pillar()
 
+    def replan(self, changes: dict[str, Any]) -> None:
+        """Other changes, inside the context of `plan`."""
+        self._write(f"{PLAN}/test.sls", yaml.safe_dump({"saltern": changes}))
+        self._refresh_pillar()
+
+    def runner(self, *words: str, check: bool = True) -> Any:
+        """`salt-run saltern.…` as data."""
+        command = shlex.join(["salt-run", "--out=json", *words])
+        done = self.attempt("mgmt01", command, check=check)
+        return json.loads(done.stdout[done.stdout.index("{") :])
+
+    def address(self, number: str) -> str:
+        """An address of this lab by its last number, or a range of them."""
+        own = self.exec("mgmt01", "hostname -I").split()[0]
+        return f"{own.rpartition('.')[0]}.{number}"
+
     def _refresh_pillar(self) -> None:
         """The status is not looked at: with a broken plan, minions say that their pillar has
         errors."""

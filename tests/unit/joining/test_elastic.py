@@ -36,7 +36,7 @@ def test_slurm_conf_has_room_for_them_and_a_node_set():
     text = slurm_conf.files(view.of(resolved(), "mgmt01"))[-1].text
     assert "NodeSet=cloud Feature=cloud\n" in text
     assert "Nodes=node[01-02],cloud " in text
-    assert "MaxNodeCount=10\n" in text
+    assert "MaxNodeCount=1008\n" in text
 
 
 def test_without_them_slurm_conf_says_nothing_of_them():

