@@ -25,14 +25,18 @@ def validate(config):
 
 
 def beacon(config):
-    """The events since the last time, oldest first; Salt sends each as ``saltern/health/<tag>``."""
-    found = []
+    """The events since the last time, oldest first, each sent as ``saltern/health/<tag>``.
+
+    Returns an empty list: what a beacon returns would get a tag of Salt's own.
+    """
     for path in _waiting():
         event = _read(path)
-        os.unlink(path)
         if event is not None:
-            __salt__["event.send"](f"saltern/health/{event.pop('tag')}", event)
-    return found
+            tag = f"saltern/health/{event.pop('tag')}"
+            if __salt__["event.send"](tag, event) is False:
+                break  # it waits for the next time
+        os.unlink(path)
+    return []
 
 
 def _waiting():

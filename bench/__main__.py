@@ -7,12 +7,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from bench import cluster, plans
+from bench import cluster, health, plans
 
 # key: what measures it; a measurement may give several keys, and runs once for all that are asked.
 MEASURES: dict[str, Callable[[], dict[str, float]]] = {
     "plan_10k_s": plans.plan_10k,
     "slurm_conf_10k_s": plans.slurm_conf_10k,
+    "health_check_ms": health.check,
+    "health_check_256_ms": health.check,
     "cluster_cold_s": cluster.cold_and_warm,
     "cluster_warm_s": cluster.cold_and_warm,
     "highstate_noop_s": cluster.highstate_noop,

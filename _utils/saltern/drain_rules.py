@@ -194,7 +194,7 @@ def _same(wanted: Sequence[Cause], found: Sequence[Cause]) -> bool:
 
 def _left(record: Record, node: Node, left: str) -> Decision:
     """Nothing is done; it is told once, if there was something to do."""
-    held_up = not node.is_foreign
+    held_up = bool(node_states.hands_off(node.state))
     if not record.open or record.left == left:
         return Decision(replace(record, left=left), left=left, held_up=held_up)
     data = {"left": left, "causes": sorted(record.open), "state": node.state.text}

@@ -780,10 +780,24 @@ def hw_ib(node, options, operands):
 
 
 class Process:
-    """A process as /proc shows it."""
+    """A process as /proc shows it; what few checks ask for is read when they ask."""
 
-    def __init__(self, pid, uid, parent, name, words):
-        self.pid, self.uid, self.parent, self.name, self.words = pid, uid, parent, name, words
+    def __init__(self, node, pid, uid, words):
+        self._node, self.pid, self.uid, self.words = node, pid, uid, words
+
+    def _stat(self):
+        """(name, what follows it); of one that ended meanwhile, a child of nobody."""
+        text = self._node.word(f"/proc/{self.pid}/stat") or "0 () X 0"
+        name, _, rest = text.partition("(")[2].rpartition(")")
+        return name, rest.split()
+
+    @property
+    def name(self):
+        return self._stat()[0]
+
+    @property
+    def parent(self):
+        return int(self._stat()[1][1])
 
     def first(self):
         """The program, as a process calls itself: ``sshd:`` is sshd."""
@@ -798,15 +812,12 @@ def _processes(node):
         base = f"/proc/{entry}"
         try:
             uid = os.stat(node.path(base)).st_uid
-            stat = node.read(f"{base}/stat")
             words = node.read(f"{base}/cmdline").rstrip("\0").split("\0")
         except (OSError, Unusable):
             continue  # it ended
-        name, _, rest = stat.partition("(")[2].rpartition(")")
-        parent = int(rest.split()[1])
         # One that names itself anew has blanks inside its first word.
         words = words[0].split() + words[1:] if words[0] else []
-        found[int(entry)] = Process(int(entry), uid, parent, name, words)
+        found[int(entry)] = Process(node, int(entry), uid, words)
     return found
 
 
