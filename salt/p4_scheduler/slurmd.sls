@@ -39,7 +39,7 @@ include:
     - require:
       - sls: p1_foundation
 
-# slurm.conf names it: a slurmd that does not find it never registers.
+# slurm.conf names it: a slurmd that does not find it logs an error when it starts and at each interval (24.11.5).
 "slurmd: health check program":
   file.managed:
     - name: /usr/lib/saltern/health_program

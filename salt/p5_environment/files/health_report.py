@@ -2,9 +2,9 @@
 
     health_report.py [--verbose]
 
-It always ends with 0: slurmd would otherwise run it again and again before it registers. What it
-did is told to the journal, and to the master's bus through files in outbox/. While every check
-passes and nothing of ours is open, Slurm is asked now and then only.
+It always ends with 0: slurmd 24.11.5 would only log another status, and other releases may hold a
+node back for it. What it did is told to the journal, and to the master's bus through files in
+outbox/. While every check passes and nothing of ours is open, Slurm is asked now and then only.
 """
 
 import fcntl
