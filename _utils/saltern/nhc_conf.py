@@ -138,6 +138,11 @@ def _gpus(gpus: View) -> Iterator[str]:
         yield f"check_gpu_pcie {gpus['pcie_width']}"
 
 
+def url(mirror: str | None, source: View) -> str:
+    """Where LBNL NHC's archive comes from; empty when the plan does not say."""
+    return f"{mirror.rstrip('/')}/{source['file']}" if mirror else source["url"] or ""
+
+
 def settings(view: View, scontrol: str) -> dict[str, Any]:
     """What the drain logic on a node goes by, for /etc/saltern/health.json."""
     return {"node": view["host"]["name"], "scontrol": scontrol, **view["health"], "lines": []}

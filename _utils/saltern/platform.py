@@ -59,6 +59,7 @@ TABLE: dict[str, dict[str, Any]] = {
         },
         "logrotate": {"package": "logrotate"},
         "python": {"package": "python3", "path": "/usr/bin/python3"},
+        "nhc": ["bash", "make", "gawk", "procps"],
         # What a Slurm tree's programs and plugins link beside itself.
         "slurm_runtime": [
             "libevent-core-2.1-7t64",
@@ -131,6 +132,7 @@ TABLE: dict[str, dict[str, Any]] = {
         "nginx": {"package": "nginx", "service": "nginx", "default_site": None},
         "logrotate": {"package": "logrotate"},
         "python": {"package": "python3", "path": "/usr/bin/python3"},
+        "nhc": ["bash", "make", "gawk", "procps-ng"],
         "slurm_runtime": [
             "dbus-libs",
             "http-parser",

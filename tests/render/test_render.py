@@ -180,3 +180,13 @@ def test_a_broken_plan_stops_every_state(tmp_path):
     assert any("mgmt01 and login01" in error for error in pillar["_errors"])
     with pytest.raises(AssertionError, match="no view of the plan"):
         broken.chunks("node01", "Debian 13")
+
+
+def test_the_provider_lbnl_compiles_too(tmp_path):
+    plan = example()
+    source = {"version": "1.4.3", "file": "lbnl-nhc-1.4.3.tar.xz", "sha256": "0" * 64}
+    plan["health"] = {"provider": "lbnl", "source": source}
+    chunks = Compiler(tmp_path, plan).chunks("node01", "Debian 13")
+    for chunk in chunks:
+        targets(chunk, chunks)
+    assert "nhc_lbnl" in {chunk["state"] for chunk in chunks}
