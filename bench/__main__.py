@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from bench import cluster, health, plans
+from bench import cluster, health, joining, plans
 
 # key: what measures it; a measurement may give several keys, and runs once for all that are asked.
 MEASURES: dict[str, Callable[[], dict[str, float]]] = {
@@ -18,6 +18,8 @@ MEASURES: dict[str, Callable[[], dict[str, float]]] = {
     "cluster_cold_s": cluster.cold_and_warm,
     "cluster_warm_s": cluster.cold_and_warm,
     "highstate_noop_s": cluster.highstate_noop,
+    "join_s": joining.join,
+    **{f"join_{step}_s": joining.join for step in joining.STEPS},
 }
 
 

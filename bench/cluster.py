@@ -28,20 +28,25 @@ def cold_and_warm() -> dict[str, float]:
 
 def highstate_noop() -> dict[str, float]:
     """The median of some further `salt '*' state.highstate`, each without changes."""
-    if not _begun:
-        _from_bare()
+    begin()
     times = []
     for _ in range(REPEATS):
         began = time.monotonic()
-        _lab("exec", "mgmt01", "--", "salt", "--out=quiet", "*", "state.highstate")
+        lab("exec", "mgmt01", "--", "salt", "--out=quiet", "*", "state.highstate")
         times.append(time.monotonic() - began)
     return {"highstate_noop_s": round(sorted(times)[REPEATS // 2], 1)}
+
+
+def begin() -> None:
+    """A finished cluster, if there is none yet."""
+    if not _begun:
+        _from_bare()
 
 
 def clean() -> None:
     """End the bench's lab, if it was begun, and remove its cache."""
     if _begun:
-        _lab("destroy", check=False)
+        lab("destroy", check=False)
     if _cache is not None:
         _cache.cleanup()
 
@@ -49,13 +54,21 @@ def clean() -> None:
 def _from_bare() -> float:
     global _begun  # noqa: PLW0603
     _begun = True
-    _lab("destroy", check=False)
+    lab("destroy", check=False)
     began = time.monotonic()
-    _lab("cluster")
+    lab("cluster")
     return round(time.monotonic() - began, 1)
 
 
-def _lab(verb: str, *rest: str, check: bool = True) -> None:
+def ask(*command: str) -> str:
+    """What a command on the master's host prints."""
+    words = [str(ROOT / "lab/lab"), "exec", "--name", LAB, "mgmt01", "--", *command]
+    done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True, cwd=Path("/"))
+    return done.stdout
+
+
+def lab(verb: str, *rest: str, check: bool = True) -> None:
+    """A command of `lab/lab`, on the bench's own lab."""
     command = [str(ROOT / "lab/lab"), verb, "--name", LAB, *rest]
     env = {**os.environ, **({"SALTERN_CACHE": _cache.name} if _cache else {})}
     # Everything that is not the JSON object goes to standard error.

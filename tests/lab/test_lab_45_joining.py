@@ -128,7 +128,7 @@ def test_a_second_start_of_a_complete_host_is_one_question(wide):
 def test_an_elastic_host_comes_runs_a_job_and_goes(wide, image):
     lab = wide
     controller = starts(lab, "mgmt01", "slurmctld")
-    lab.do("add", "cloud-7", "--first-boot", str(image))
+    lab.do("add", "cloud-7", "--address", "77", "--first-boot", str(image))
     until(lambda: joined(lab, "cloud-7"), JOIN_S, "cloud-7 to join")
     assert lab.job("srun -w cloud-7 hostname").strip() == "cloud-7"
     assert starts(lab, "mgmt01", "slurmctld") == controller
