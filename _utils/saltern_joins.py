@@ -116,6 +116,9 @@ class Worker:
     def tick(self):
         """Ask the hosts whose turn it is one short question; start those that need work."""
         self.at_work = {name: work for name, work in self.at_work.items() if work.is_alive()}
+        for name in self.book.in_work():
+            if name not in self.at_work:  # its thread could not even write that it failed
+                self.book.wait(name, "its work was broken off", time.time() + _LATER_S)
         due, ready = self.book.due(time.time(), _QUESTIONS), self.book.next_ready(1)
         if not (due or ready):
             return
@@ -181,23 +184,24 @@ class Worker:
     def _silent(self, row):
         """A host that does not answer is asked again later, ever less often."""
         pause = joins.pause(row["attempts"] + 1, _LATER_S, self.plan.data["join"]["retry_most_s"])
-        if self.book.take(row["id"]):
-            self.book.wait(row["id"], "its minion does not answer", time.time() + pause)
+        due = time.time() + pause
+        self.book.wait(row["id"], "its minion does not answer", due, tried=True)
 
     def _postpone(self, rows, reason):
         for row in rows:
             self.book.wait(row["id"], reason, time.time() + _LATER_S)
 
     def _start(self, name):
-        if not self.book.take(name):
+        attempt = self.book.take(name)
+        if not attempt:
             return
-        work = threading.Thread(target=self._work, args=(name, self.plan), daemon=True)
+        work = threading.Thread(target=self._work, args=(name, self.plan, attempt), daemon=True)
         self.at_work[name] = work
         work.start()
 
     # --- one host ---------------------------------------------------------------------------------
 
-    def _work(self, name, plan):
+    def _work(self, name, plan, attempt):
         """One host, in a thread of its own; whatever happens ends in the book."""
         steps = {}
         with Minions(self.opts) as minions:
@@ -210,10 +214,11 @@ class Worker:
                     steps.update(more or {})
                 self._joined(name, steps)
             except JoinFailed as error:
-                self._failed(minions, plan, name, error.phase, error.reason)
+                self._failed(minions, plan, name, attempt, error)
             except Exception as error:
                 log.exception("The join of %s ended with an error", name)
-                self._failed(minions, plan, name, "master", f"{type(error).__name__}: {error}")
+                error = JoinFailed("master", f"{type(error).__name__}: {error}")
+                self._failed(minions, plan, name, attempt, error)
 
     def _modules(self, minions, plan, name):
         """A bare minion has none of our modules; without them its pillar's states cannot run."""
@@ -276,18 +281,23 @@ class Worker:
             {"id": name, "steps": steps, "nothing_to_do": applied_already},
         )
 
-    def _failed(self, minions, plan, name, phase, reason):
-        """Note it, say it, try again later; a node that was not in service stays held, and says
-        why."""
-        self._tell_slurm(minions, plan, name, f"{phase}: {reason}")
-        attempts = next((row["attempts"] for row in self.book.queue() if row["id"] == name), 1)
+    def _failed(self, minions, plan, name, attempt, error):
+        """Note it, say it, try again later; a node that is held stays so, and says why."""
+        said = f"{error.phase}: {error.reason}"
+        self._tell_slurm(minions, plan, name, said)
         join = plan.data["join"]
-        pause = joins.pause(attempts, join["retry_s"], join["retry_most_s"])
-        self.book.failed(name, f"{phase}: {reason}", time.time(), time.time() + pause)
+        pause = joins.pause(attempt, join["retry_s"], join["retry_most_s"])
+        self.book.failed(name, said, time.time(), time.time() + pause)
         saltern_admission.fire(
             self.opts,
             "saltern/node/join-failed",
-            {"id": name, "phase": phase, "reason": reason, "retry_s": pause, "attempt": attempts},
+            {
+                "id": name,
+                "phase": error.phase,
+                "reason": error.reason,
+                "attempt": attempt,
+                "retry_s": pause,
+            },
         )
 
     def _tell_slurm(self, minions, plan, name, finding):

@@ -193,36 +193,42 @@ class Book:
         """Everything in the queue: id, state, reason, step, attempts, queued_at, due."""
         return self._all("SELECT * FROM queue ORDER BY state DESC, queued_at, id")
 
-    def take(self, minion_id: str) -> bool:
-        """Take a host into work. False if it is not there, or someone has it."""
+    def take(self, minion_id: str) -> int:
+        """Take a host into work; the number of the try, 0 if it is not there or someone has it."""
         with self._open() as book:
             done = book.execute(
                 "UPDATE queue SET state = 'working', reason = '', attempts = attempts + 1 "
                 "WHERE id = ? AND state IN ('waiting', 'ready')",
                 (minion_id,),
             )
-            return done.rowcount == 1
+            if done.rowcount != 1:
+                return 0
+            found = book.execute("SELECT attempts FROM queue WHERE id = ?", (minion_id,))
+            return int(found.fetchone()["attempts"])
+
+    def in_work(self) -> list[str]:
+        """The hosts in work."""
+        return [row["id"] for row in self._all("SELECT id FROM queue WHERE state = 'working'")]
 
     def step(self, minion_id: str, step: str) -> None:
         """What is being done with a host in work."""
         with self._open() as book:
             book.execute("UPDATE queue SET step = ? WHERE id = ?", (step, minion_id))
 
-    def wait(self, minion_id: str, reason: str, due: float) -> None:
-        """Put a host back, with the reason for its wait and the time of the next try."""
+    def wait(self, minion_id: str, reason: str, due: float, tried: bool = False) -> None:
+        """Put a host back, with the reason for its wait and the time of the next look.
+
+        tried: the look itself was a try, so that the next pause is longer
+        """
         with self._open() as book:
-            book.execute(
-                "UPDATE queue SET state = 'waiting', step = '', reason = ?, due = ? WHERE id = ?",
-                (reason, due, minion_id),
-            )
+            _put_back(book, minion_id, reason, due)
+            if tried:
+                book.execute("UPDATE queue SET attempts = attempts + 1 WHERE id = ?", (minion_id,))
 
     def failed(self, minion_id: str, reason: str, at: float, due: float) -> None:
         """Put a host back after a failed try."""
         with self._open() as book:
-            book.execute(
-                "UPDATE queue SET state = 'waiting', step = '', reason = ?, due = ? WHERE id = ?",
-                (reason, due, minion_id),
-            )
+            _put_back(book, minion_id, reason, due)
             _note(book, at, minion_id, "join failed", "", reason)
 
     def joined(self, minion_id: str, at: float, steps: Mapping[str, float]) -> None:
@@ -308,6 +314,13 @@ class Book:
             )
         if not self.path.exists():
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600))
+
+
+def _put_back(book: sqlite3.Connection, minion_id: str, reason: str, due: float) -> None:
+    book.execute(
+        "UPDATE queue SET state = 'waiting', step = '', reason = ?, due = ? WHERE id = ?",
+        (reason, due, minion_id),
+    )
 
 
 def _note(

@@ -166,6 +166,14 @@ def test_a_simulated_host_that_loses_power_in_its_join_fails_with_that(worker, c
     assert worker.book.queue()[0]["state"] == "waiting"
 
 
+def test_work_that_broke_off_without_a_word_is_taken_up_again(worker, cluster):
+    worker.book.enqueue("node01", time.time())
+    worker.book.take("node01")
+    worker.tick()
+    row = worker.book.queue()[0]
+    assert (row["state"], row["reason"]) == ("waiting", "its work was broken off")
+
+
 def test_a_host_that_is_gone_from_the_plan_leaves_the_queue(worker, cluster):
     worker.book.enqueue("node99", time.time())
     worker.tick()
