@@ -14,6 +14,7 @@ from saltern import (
     gates,
     gates_environment,
     gates_foundation,
+    gates_identity,
     gates_munge,
     gates_scheduler,
     hostfacts,
@@ -127,6 +128,23 @@ def p5_environment(wait=False):
     facts = __salt__["nhc.facts"](view["waits"]["node_s"] if wait else 0)
     found = gates_environment.environment(facts, view)
     return [str(problem) for problem in found]
+
+
+def p7_identity(wait=False):
+    """Why Slurm's accounting is not what the plan says, or not enforced as it says.
+
+    wait: bool, unused here; gates share their signature
+    Returns a list of str, empty when the gate is open.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' saltern_gate.p7_identity
+    """
+    facts = __salt__["sacctmgr.facts"]()
+    view = __salt__["saltern.view"]()
+    return [str(problem) for problem in gates_identity.identity(facts, view)]
 
 
 def credential():

@@ -6,11 +6,12 @@ import tempfile
 
 import salt.utils.files
 from salt.exceptions import CommandExecutionError
-from saltern import slurm_conf, slurm_conf_checks
+from saltern import enforcement, slurm_conf, slurm_conf_checks
 from saltern.problem import listing
 
 __virtualname__ = "slurm_conf"
 
+_CONF = "/etc/slurm/slurm.conf"
 _TREE = "/opt/slurm/current"
 _PARSER_S = 30
 
@@ -19,9 +20,11 @@ def __virtual__():
     return __virtualname__
 
 
-def files():
+def files(raised=False):
     """The files of /etc/slurm on a controller, as the plan wants them.
 
+    raised: bool, enforce all that the plan wants, since the accounts are in place; otherwise only
+        what of it slurm.conf enforces already
     Returns a dict, file name: text; slurm.conf last. Raises CommandExecutionError on other hosts.
 
     CLI Example:
@@ -30,7 +33,7 @@ def files():
 
         salt 'mgmt01' slurm_conf.files
     """
-    return {file.name: file.text for file in slurm_conf.files(_controllers_view())}
+    return {file.name: file.text for file in slurm_conf.files(_controllers_view(raised))}
 
 
 def slurmdbd_text():
@@ -47,9 +50,10 @@ def slurmdbd_text():
     return slurm_conf.slurmdbd(__salt__["saltern.view"]()).text
 
 
-def problems():
+def problems(raised=False):
     """What is wrong with the files that the plan wants.
 
+    raised: bool, as for ``files``
     First by Saltern's own checks, then by the parser of the deployed Slurm.
 
     Returns a list of str, each with the key's path in the plan; empty when Slurm would take them.
@@ -60,7 +64,7 @@ def problems():
 
         salt 'mgmt01' slurm_conf.problems
     """
-    view = _controllers_view()
+    view = _controllers_view(raised)
     wanted = slurm_conf.files(view)
     stored = f"{view['slurm']['state_dir']}/clustername"
     found = slurm_conf_checks.cluster_name(view["cluster"]["name"], _stored_name(stored), stored)
@@ -71,8 +75,10 @@ def problems():
     return [str(problem) for problem in found]
 
 
-def require_sound():
+def require_sound(raised=False):
     """Raise CommandExecutionError with every problem of the files that the plan wants.
+
+    raised: bool, as for ``files``
 
     CLI Example:
 
@@ -80,21 +86,31 @@ def require_sound():
 
         salt 'mgmt01' slurm_conf.require_sound
     """
-    found = problems()
+    found = problems(raised)
     if found:
         raise CommandExecutionError(
             listing("Slurm's configuration was not installed, and nothing was changed:", found)
         )
 
 
-def _controllers_view():
+def _controllers_view(raised=False):
     view = __salt__["saltern.view"]()
     if "controller" not in view["roles"]:
         raise CommandExecutionError(
             f"{view['host']['name']} is no controller: Slurm's configuration stands "
             "on the controllers only, and other hosts ask them for it."
         )
-    return view
+    if raised:
+        return view
+    return {**view, "enforced": enforcement.cautious(view["accounts"]["enforce"], _slurm_conf())}
+
+
+def _slurm_conf():
+    try:
+        with salt.utils.files.fopen(_CONF, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
 
 
 def _parser():

@@ -6,7 +6,7 @@ import time
 
 import salt.utils.files
 from salt.exceptions import CommandExecutionError
-from saltern import slurm_answers, slurm_conf_changes, slurm_daemons
+from saltern import enforcement, slurm_answers, slurm_conf_changes, slurm_daemons
 from saltern.problem import Problem
 
 __virtualname__ = "slurm_controller"
@@ -58,11 +58,12 @@ def _removed_under_jobs(nodes):
     ]
 
 
-def pending(planned=False):
+def pending(planned=False, raised=False):
     """What the running slurmctld has not taken of its files.
 
     planned: bool, compare with the files that the plan wants and not with those in /etc/slurm
         (a dry run)
+    raised: bool, of the plan's files, those of ``slurm_conf.files raised=True``
     Returns a dict: ``state`` str, one of ``stopped``, ``same``, ``unrecorded`` (it read them when
     it started), ``differs``; ``changes`` list of str; ``action`` one of NOTHING, RECONFIGURE,
     RESTART.
@@ -74,7 +75,7 @@ def pending(planned=False):
         salt 'mgmt01' slurm_controller.pending
     """
     status = __salt__["daemon.status"]("slurmctld")
-    now = __salt__["slurm_conf.files"]() if planned else _read(_CONF)
+    now = __salt__["slurm_conf.files"](raised) if planned else _read(_CONF)
     before = _read(_APPLIED)
     found = {
         "state": "differs",
@@ -168,6 +169,51 @@ def apply(action):
         raise CommandExecutionError(
             f"slurmctld refused the new configuration: {error}. {end}"
         ) from None
+
+
+def enforced():
+    """What the running controllers enforce of accounting.
+
+    Returns a list of str, with all that Slurm adds by itself. Raises CommandExecutionError without
+    an answer.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_controller.enforced
+    """
+    result = _scontrol(["show", "config"], _ANSWER_S)
+    if result["retcode"]:
+        raise CommandExecutionError(f"scontrol show config: {result['stderr'] or 'no answer'}")
+    return enforcement.enforced(result["stdout"])
+
+
+def await_enforced(timeout):
+    """Wait until the running controllers enforce what the plan wants.
+
+    timeout: float, seconds, 0 asks once
+    Raises CommandExecutionError naming the host whose accounts are waited for.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt02' slurm_controller.await_enforced 60
+    """
+    accounts = __salt__["saltern.view"]("accounts")
+    missing = enforcement.whole(accounts["enforce"])
+    deadline = time.monotonic() + timeout
+    while missing:
+        missing = sorted(set(missing) - set(enforced()))
+        if missing and time.monotonic() >= deadline:
+            raise CommandExecutionError(
+                f"slurmctld did not enforce {', '.join(missing)} within {timeout:.0f} s, so the "
+                f"accounts are not known to be in place. Run the state p7_identity.accounts on "
+                f"{accounts['reconciler']}."
+            )
+        if missing:
+            time.sleep(_PAUSE_S)
 
 
 def _roll_back(former):

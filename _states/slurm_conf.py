@@ -9,15 +9,16 @@ def __virtual__():
     return __virtualname__
 
 
-def managed(name):
+def managed(name, raised=False):
     """slurm.conf, cgroup.conf and gres.conf as the plan wants; all refused if Slurm refuses one.
 
     name: str, the folder, /etc/slurm
+    raised: bool, the accounts are in place, so all that the plan enforces may be enforced
     """
     ret = {"name": name, "result": True, "changes": {}, "comment": f"{name} is as the plan says."}
     try:
-        __salt__["slurm_conf.require_sound"]()
-        wanted = __salt__["slurm_conf.files"]()
+        __salt__["slurm_conf.require_sound"](raised)
+        wanted = __salt__["slurm_conf.files"](raised)
     except CommandExecutionError as error:
         return {**ret, "result": False, "comment": str(error)}
     for file, text in wanted.items():

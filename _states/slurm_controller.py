@@ -9,16 +9,17 @@ def __virtual__():
     return __virtualname__
 
 
-def applied(name):
+def applied(name, raised=False):
     """The running slurmctld has the files of /etc/slurm; no job ends for it.
 
     name: str, for people
+    raised: bool, as for ``slurm_conf.managed``; only a dry run asks
 
     A slurmctld that does not run reads them when it starts: nothing to do here.
     """
     ret = {"name": name, "result": True, "changes": {}, "comment": "slurmctld has its files."}
     try:
-        found = __salt__["slurm_controller.pending"](planned=__opts__["test"])
+        found = __salt__["slurm_controller.pending"](planned=__opts__["test"], raised=raised)
         if found["state"] == "unrecorded" and not __opts__["test"]:
             __salt__["slurm_controller.record"]()
     except CommandExecutionError as error:
@@ -44,3 +45,17 @@ def _apply(ret, action, changed):
     if action == "NOTHING":
         return ret
     return {**ret, "changes": changes, "comment": f"slurmctld took it by {action.lower()}."}
+
+
+def enforced(name, timeout):
+    """Wait until the running controllers enforce what the plan wants; changes nothing.
+
+    name: str, for people
+    timeout: int, seconds
+    """
+    ret = {"name": name, "result": True, "changes": {}, "comment": "The accounts are in place."}
+    try:
+        __salt__["slurm_controller.await_enforced"](0 if __opts__["test"] else timeout)
+    except CommandExecutionError as error:
+        return {**ret, "result": None if __opts__["test"] else False, "comment": str(error)}
+    return ret

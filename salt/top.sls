@@ -30,6 +30,8 @@ base:
     - p4_scheduler
     - p4_scheduler.deployed
     - p4_scheduler.slurmctld
+    - p7_identity
+    - p7_identity.accounts
 
   'saltern:roles:login':
     - match: pillar

@@ -276,6 +276,7 @@ DERIVED = {
     "slurmdport": "slurm:ports:slurmd",
     "accountingstoragehost": "hosts (the role database)",
     "accountingstorageport": "slurm:ports:slurmdbd",
+    "accountingstorageenforce": "accounts:enforce",
     "statesavelocation": "slurm:state_dir",
     "slurmdspooldir": "slurm:spool_dir",
     "slurmuser": "foundation:system_accounts:slurm",

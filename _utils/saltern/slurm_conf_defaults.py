@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from saltern import nhc_conf, runs
+from saltern import enforcement, nhc_conf, runs
 from saltern.gates import real_memory_mb
 
 View = Mapping[str, Any]
@@ -35,11 +35,20 @@ _ORIGINS = {
     "HealthCheckInterval": "health:interval_s",
     "HealthCheckNodeState": "health:node_state",
     "HealthCheckTimeout": "health:timeout_s",
+    "AccountingStorageEnforce": "accounts:enforce",
+    "PriorityType": "accounts:priority",
+    "PriorityDecayHalfLife": "accounts:priority:decay_half_life",
+    "PriorityMaxAge": "accounts:priority:max_age",
+    "PriorityFavorSmall": "accounts:priority:favor_small",
+    "PriorityFlags": "accounts:priority:flags",
+    "PriorityWeightTRES": "accounts:priority:weights:tres",
 }
 
 
 def origin_of(key: str) -> str:
     """The key path of the plan behind one of Saltern's own values."""
+    if key in _WEIGHTS.values():
+        return "accounts:priority:weights"
     return _ORIGINS.get(key, f"slurm:parameters:{key}")
 
 
@@ -48,7 +57,7 @@ def slurm(view: View, given: Mapping[str, Any]) -> dict[str, Any]:
 
     given: the plan's own parameters, on which some defaults depend
     """
-    conf = view["slurm"]
+    conf, accounts = view["slurm"], view["accounts"]
     tracks_by_cgroup = _given(given, "ProctrackType", "proctrack/cgroup") == "proctrack/cgroup"
     kinds = [conf["node_types"][node["node_type"]] for node in conf["nodes"]]
     gpus = any(kind.get("gpus") for kind in kinds)
@@ -92,6 +101,36 @@ def slurm(view: View, given: Mapping[str, Any]) -> dict[str, Any]:
         # (Slurm's page on dynamic nodes).
         "TreeWidth": 65533 if elastic else [],
         **_health(view),
+        # What may be enforced now (saltern.enforcement); the plan's own words until somebody says.
+        "AccountingStorageEnforce": view.get("enforced", enforcement.whole(accounts["enforce"])),
+        **_priority(accounts["priority"]),
+    }
+
+
+# PriorityWeight* by the plan's words.
+_WEIGHTS = {
+    "age": "PriorityWeightAge",
+    "assoc": "PriorityWeightAssoc",
+    "fairshare": "PriorityWeightFairshare",
+    "job_size": "PriorityWeightJobSize",
+    "partition": "PriorityWeightPartition",
+    "qos": "PriorityWeightQOS",
+}
+
+
+def _priority(priority: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Who comes first; nothing is written if the plan says nothing."""
+    if priority is None:
+        return {}
+    weights = priority["weights"]
+    return {
+        "PriorityType": "priority/multifactor",
+        "PriorityDecayHalfLife": priority["decay_half_life"],
+        "PriorityMaxAge": priority["max_age"],
+        "PriorityFavorSmall": priority["favor_small"],
+        "PriorityFlags": priority["flags"],
+        **{key: weights[word] for word, key in _WEIGHTS.items()},
+        "PriorityWeightTRES": [f"{name}={value}" for name, value in weights["tres"].items()],
     }
 
 

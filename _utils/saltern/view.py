@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -151,6 +152,19 @@ def _partitions(plan: Plan) -> dict[str, Any]:
     }
 
 
+def _accounts(plan: Plan, host: Host) -> dict[str, Any]:
+    """Every controller knows what slurm.conf says of it; the tree goes to the first one only, as
+    text, which costs the same to carry whether it holds ten users or ten thousand."""
+    accounts = plan.data["accounts"]
+    first = plan.with_role("controller")[0]
+    own = {key: accounts[key] for key in ("enforce", "priority")}
+    found = {**own, "reconciler": first.name, "reconciles": host.name == first.name}
+    if found["reconciles"]:
+        tree = {key: value for key, value in accounts.items() if key not in own}
+        found["wanted"] = json.dumps(tree, ensure_ascii=False)
+    return found
+
+
 def _section(name: str) -> Callable[[Plan, Host], Any]:
     return lambda plan, host: plan.data[name]
 
@@ -169,4 +183,5 @@ SECTIONS: Mapping[str, tuple[frozenset[str] | None, Callable[[Plan, Host], Any]]
     "slurm": (roles.SLURM, _slurm),
     "accounting": (frozenset({"controller", "database"}), _section("accounting")),
     "health": (roles.JOBS | {"controller"}, _section("health")),
+    "accounts": (frozenset({"controller"}), _accounts),
 }

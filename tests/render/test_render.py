@@ -10,7 +10,7 @@ from compiler import ROOT, SYSTEMS, Compiler, plan_os
 from support import everyone, example
 
 REQUISITES = ("require", "watch", "onchanges", "prereq", "listen", "onfail")
-ORDER = ("p0_plan", "p1_foundation", "p4_scheduler", "p5_environment", "service")
+ORDER = ("p0_plan", "p1_foundation", "p4_scheduler", "p5_environment", "p7_identity", "service")
 HOSTS = ("ctl1", "ctl2", "db1", "bld1", "login1", "cpu1", "gpu1", "store1", "mon1", "dir1")
 SECRETS = {
     "ctl1": {"munge_key", "jwt_key"},

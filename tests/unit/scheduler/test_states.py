@@ -137,7 +137,7 @@ def test_dry_run_says_would_reconfigure_and_notes_nothing():
     salt, ret = applied("differs", test=True)
     assert ret["result"] is None
     assert "would reconfigure" in ret["comment"]
-    salt["slurm_controller.pending"].assert_called_once_with(planned=True)
+    salt["slurm_controller.pending"].assert_called_once_with(planned=True, raised=False)
     salt["slurm_controller.apply"].assert_not_called()
     salt, ret = applied("unrecorded", test=True)
     assert ret["result"] is True
