@@ -45,7 +45,7 @@ def ext_pillar(minion_id, pillar, schema_file, secrets_dir, join_file):
             f"The master's Salt Python lacks what the plan needs ({_missing}). On the master: "
             "salt-pip install -r etc/requirements-master.txt, then restart salt-master."
         )
-    resolved = saltern_master.resolved(__opts__, schema_file)
+    resolved = saltern_master.resolved(__opts__, schema_file, minion_id)
     # A copy: the plan is kept for the next minion, and Salt goes on to merge into what it gets.
     mine = copy.deepcopy(view.of(resolved, minion_id))
     # An accepted key is not yet an admitted host. (A masterless host, __role minion, asks itself.)

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import salt.pillar
 import salt.utils.yaml
-from saltern import plan
+from saltern import nodeset, plan
 from saltern.problem import PlanError, Problem
 
 # The plan's own pillar target (pillar/top.sls). A minion id cannot have a slash, so no host ever
 # gets the raw plan.
 PLAN_ID = "saltern/plan"
+ACCOUNTS_ID = "saltern/accounts"
 
 
 def settings(opts):
@@ -35,21 +36,73 @@ def settings(opts):
     )
 
 
-# The last plan that this process resolved: (hash of the raw plan and schema, plan). It stands here
-# and not in the external pillar, which Salt loads anew for every request.
-_last = (None, None)
+# The last plans that this process resolved, by the hash of raw plan and schema: that of the host
+# that reconciles the accounts, and that of all others. They stand here and not in the external
+# pillar, which Salt loads anew for every request.
+_KEPT = 2
+_last = {}
 
 
-def resolved(opts, schema_file):
-    """The plan. Raises PlanError with everything that is wrong with it."""
-    global _last  # noqa: PLW0603 - a cache of one, per master process
+def resolved(opts, schema_file, minion_id=None):
+    """The plan. Raises PlanError with everything that is wrong with it.
+
+    minion_id: for whom; only the host that reconciles the accounts, and None, which asks for
+        everything, get what stands in accounts.sls. A tree of ten thousand users costs seconds to
+        render, and no other host's pillar shall pay for it.
+    """
     raw = raw_plan(opts)
+    if minion_id is None or minion_id == _reconciler(raw):
+        raw = _with_accounts(raw, raw_accounts(opts))
+    return _resolved(raw, schema_file)
+
+
+def _resolved(raw, schema_file):
     schema = Path(schema_file).read_text(encoding="utf-8")
     # Keys stay in the plan's order: the first controller is the primary.
     key = hashlib.sha256(f"{schema}{json.dumps(raw, default=str)}".encode()).hexdigest()
-    if _last[0] != key:
-        _last = (key, plan.resolve(json.loads(schema), raw))
-    return _last[1]
+    if key not in _last:
+        found = plan.resolve(json.loads(schema), raw)
+        while len(_last) >= _KEPT:
+            del _last[next(iter(_last))]
+        _last[key] = found
+    return _last[key]
+
+
+def _reconciler(raw):
+    """The first controller of a plan that nobody has checked yet; None if that cannot be told."""
+    hosts = raw.get("hosts") if isinstance(raw, dict) else None
+    for name, fields in hosts.items() if isinstance(hosts, dict) else ():
+        given = fields.get("roles") if isinstance(fields, dict) else None
+        if isinstance(given, list) and "controller" in given:
+            try:
+                return nodeset.expand(str(name))[0]
+            except nodeset.NodeSetError:
+                return None  # the plan's check says it
+    return None
+
+
+def _with_accounts(raw, accounts):
+    """The plan with the accounts of accounts.sls; each part stands in one of both files."""
+    if not accounts or not isinstance(raw, dict) or not isinstance(raw.get("accounts", {}), dict):
+        return raw
+    own = raw.get("accounts", {})
+    twice = sorted(own.keys() & accounts.keys())
+    if twice:
+        raise PlanError(
+            [
+                Problem(
+                    f"accounts:{key}", "it in plan.sls and in accounts.sls", "one of both files"
+                )
+                for key in twice
+            ]
+        )
+    return {**raw, "accounts": {**own, **accounts}}
+
+
+def raw_accounts(opts):
+    """The section `accounts` of accounts.sls, empty if the site has no such file."""
+    found = _compiled(opts, ACCOUNTS_ID, "accounts.sls").get("saltern") or {}
+    return found.get("accounts") or {}
 
 
 def raw_plan(opts):
@@ -63,21 +116,7 @@ def raw_plan(opts):
     opts: dict, Salt's
     Raises PlanError for files that Salt cannot render, or no plan at all.
     """
-    on_demand = opts.get("on_demand_ext_pillar", [])  # these a minion may add by itself
-    others = [
-        entry
-        for entry in opts.get("ext_pillar", [])
-        if "saltern" not in entry and not set(entry) & set(on_demand)
-    ]
-    own = {**opts, "ext_pillar": others, "pillar": {}, "grains": {}}
-    pillar = salt.pillar.Pillar(own, {}, PLAN_ID, "base", pillarenv="base").compile_pillar()
-    errors = pillar.get("_errors", [])
-    if errors:
-        # What follows is of use to Salt's developers only.
-        errors = [str(error).partition("\nTraceback")[0] for error in errors]
-        raise PlanError(
-            [Problem("plan.sls", error, "files that Salt can render") for error in errors]
-        )
+    pillar = _compiled(opts, PLAN_ID, "plan.sls")
     if pillar.get("saltern") is None:
         raise PlanError(
             [
@@ -134,3 +173,21 @@ def tree_version(opts):
             digest.update(path.read_bytes())
         _version = (looks, digest.hexdigest()[:16])
     return _version[1]
+
+
+def _compiled(opts, target, file):
+    """Pillar of one of the plan's own targets."""
+    on_demand = opts.get("on_demand_ext_pillar", [])  # these a minion may add by itself
+    others = [
+        entry
+        for entry in opts.get("ext_pillar", [])
+        if "saltern" not in entry and not set(entry) & set(on_demand)
+    ]
+    own = {**opts, "ext_pillar": others, "pillar": {}, "grains": {}}
+    pillar = salt.pillar.Pillar(own, {}, target, "base", pillarenv="base").compile_pillar()
+    errors = pillar.get("_errors", [])
+    if errors:
+        # What follows is of use to Salt's developers only.
+        errors = [str(error).partition("\nTraceback")[0] for error in errors]
+        raise PlanError([Problem(file, error, "files that Salt can render") for error in errors])
+    return pillar

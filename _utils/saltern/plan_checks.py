@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from saltern import nhc_conf, nodeset, plan_checks_join, platform, roles
+from saltern import accounts_checks, nhc_conf, nodeset, plan_checks_join, platform, roles
 from saltern.problem import Problem
 
 if TYPE_CHECKING:
@@ -335,4 +335,5 @@ CHECKS = (
     (("slurm", "accounting", "node_types", "partitions"), _check_slurm_values),
     (("slurm", "accounting"), _check_derived),
     (("hosts", "health"), _check_health),
+    (("hosts", "partitions", "accounts"), accounts_checks.check),
 )

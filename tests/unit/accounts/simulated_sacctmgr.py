@@ -323,17 +323,9 @@ class SimulatedSacctmgr:
     def _set(self, table, old, change):
         options = {field.option: key for key, field in table.items()}
         new = dict(old)
-        for option, value in change.items():
+        for option, said in change.items():
             key = options[option]
-            field = table[key]
-            if field.kind == "tres":
-                kept = dict(word.split("=") for word in new.get(key, "").split(",") if word)
-                kept.update(word.split("=") for word in value.split(","))
-                value = ",".join(f"{it}={n}" for it, n in sorted(kept.items()) if n != "-1")
-            elif value == field.clear:
-                value = ""
-            else:
-                value = field.read(value)
+            value = self._value(table[key], new.get(key, ""), said)
             for name in (
                 value.split(",") if key in ("qos", "default_qos", "preempt") and value else ()
             ):
@@ -342,6 +334,14 @@ class SimulatedSacctmgr:
             if value:
                 new[key] = value
         return new
+
+    @staticmethod
+    def _value(field, old, said):
+        if field.kind == "tres":
+            kept = dict(word.split("=") for word in old.split(",") if word)
+            kept.update(word.split("=") for word in said.split(","))
+            return ",".join(f"{it}={n}" for it, n in sorted(kept.items()) if n != "-1")
+        return "" if said == field.clear else field.read(said)
 
     def _effective(self, account):
         for name in (account, *ancestors(self.accounts, account)):
