@@ -100,6 +100,24 @@ def qos_absent(name):
     return _absent(name, "qos", name)
 
 
+def reservation_present(name, **settings):
+    """A reservation, in the words of `accounts:reservations` of the plan.
+
+    name: str
+    settings: as for ``slurm_reservation.present``
+    """
+    own = {key: value for key, value in settings.items() if not key.startswith("__")}
+    return __states__["slurm_reservation.present"](name=name, **own)
+
+
+def reservation_absent(name):
+    """No such reservation.
+
+    name: str
+    """
+    return __states__["slurm_reservation.absent"](name=name)
+
+
 def _key(account, user, partition):
     return "/".join(part for part in (account, user, partition) if part)
 

@@ -86,6 +86,18 @@ def _with_accounts(raw, accounts):
     if not accounts or not isinstance(raw, dict) or not isinstance(raw.get("accounts", {}), dict):
         return raw
     own = raw.get("accounts", {})
+    others = sorted(accounts.keys() & {"enforce", "priority"})
+    if others:
+        raise PlanError(
+            [
+                Problem(
+                    f"accounts:{key}",
+                    "it in accounts.sls",
+                    "it in plan.sls: every controller needs it",
+                )
+                for key in others
+            ]
+        )
     twice = sorted(own.keys() & accounts.keys())
     if twice:
         raise PlanError(

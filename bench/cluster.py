@@ -43,6 +43,15 @@ def begin() -> None:
         _from_bare()
 
 
+def exec_(host: str, script: str, stdin: str = "") -> str:
+    """What a shell script prints in a host of the bench's lab."""
+    command = [str(ROOT / "lab/lab"), "exec", "--name", LAB, host, "--", "sh", "-c", script]
+    result = subprocess.run(
+        command, check=True, input=stdin, stdout=subprocess.PIPE, text=True, cwd=Path("/")
+    )
+    return result.stdout
+
+
 def clean() -> None:
     """End the bench's lab, if it was begun, and remove its cache."""
     if _begun:
@@ -58,13 +67,6 @@ def _from_bare() -> float:
     began = time.monotonic()
     lab("cluster")
     return round(time.monotonic() - began, 1)
-
-
-def ask(*command: str) -> str:
-    """What a command on the master's host prints."""
-    words = [str(ROOT / "lab/lab"), "exec", "--name", LAB, "mgmt01", "--", *command]
-    done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True, cwd=Path("/"))
-    return done.stdout
 
 
 def lab(verb: str, *rest: str, check: bool = True) -> None:

@@ -17,7 +17,7 @@ def join() -> dict[str, float]:
     """Power a host on that the plan declares and no person touches; the artefact is there."""
     cluster.begin()
     _declare()
-    script = cluster.ask("salt-run", "saltern.token", "format=script")
+    script = cluster.exec_("mgmt01", "salt-run saltern.token format=script")
     with tempfile.TemporaryDirectory() as folder:
         image = Path(folder) / "join.sh"
         image.write_text(script, encoding="utf-8")
@@ -44,13 +44,13 @@ def _declare() -> None:
         "salt --out=quiet mgmt01 saltutil.refresh_pillar wait=True; "
         "salt --out=quiet mgmt01 state.highstate"
     )
-    cluster.ask("sh", "-ec", script)
+    cluster.exec_("mgmt01", f"set -e; {script}")
 
 
 def _joined() -> dict[str, str]:
     deadline = time.monotonic() + BOUND_S
     while time.monotonic() < deadline:
-        said = cluster.ask("salt-run", "--out=json", "saltern.joins")
+        said = cluster.exec_("mgmt01", "salt-run --out=json saltern.joins")
         history = json.loads(said[said.index("{") :])["history"]
         rows = [row for row in history if row["host"] == HOST and row["what"] == "joined"]
         if rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from saltern import sacctmgr_values, sacctmgr_wanted
+from saltern import nodeset, sacctmgr_values, sacctmgr_wanted
 from saltern.problem import Problem
 from saltern.sacctmgr_data import name_of
 from saltern.sacctmgr_model import ROOT, Tree, ancestors
@@ -41,7 +41,7 @@ def check(
     yield from _partitions(tree, partitions)
     yield from _removals(section, tree)
     yield from _untouchables(section, tree)
-    yield from _reservations(section, tree, partitions)
+    yield from _reservations(section, tree, partitions, hosts)
 
 
 def _names(section: Section) -> Found:
@@ -187,13 +187,27 @@ def _untouchables(section: Section, tree: Tree) -> Found:
             )
 
 
-def _reservations(section: Section, tree: Tree, partitions: Mapping[str, Any]) -> Found:
+def _nodes(where: str, expression: str, hosts: Mapping[str, Host]) -> Found:
+    try:
+        unknown = [name for name in nodeset.expand(expression) if name not in hosts]
+    except nodeset.NodeSetError as error:
+        yield Problem(where, f"{expression!r}: {error}", "a node set such as node[001-128]")
+        return
+    if unknown:
+        yield Problem(where, f"{nodeset.fold(unknown)}, not in the plan", "hosts of the plan")
+
+
+def _reservations(
+    section: Section, tree: Tree, partitions: Mapping[str, Any], hosts: Mapping[str, Host]
+) -> Found:
     for name, entry in section["reservations"].items():
         where = f"accounts:reservations:{name}"
         if not entry.get("users") and not entry.get("accounts"):
             yield Problem(where, "neither users nor accounts", "whom it is for")
         if ("nodes" in entry) == ("node_count" in entry):
             yield Problem(where, "nodes and node_count", "exactly one of them")
+        if "nodes" in entry:
+            yield from _nodes(f"{where}:nodes", entry["nodes"], hosts)
         if entry.get("partition") is not None and entry["partition"] not in partitions:
             yield Problem(f"{where}:partition", entry["partition"], "a key of partitions")
         for account in entry.get("accounts", ()):

@@ -166,14 +166,16 @@ def _people(
         made = name in settled and name not in present.users  # with its level, in one call
         if user.admin_level not in (None, old.admin_level) and not made:
             levels.append(((f"adminlevel={LEVELS[user.admin_level or 'none']}",), name))
+        wckey = user.default_wckey or ""
         missing = sorted((user.wckeys or frozenset()) - (old.wckeys or frozenset()))
+        missing.sort(key=lambda key: key != wckey)  # the first one becomes the default
         keys.append(((f"wckeys={','.join(missing)}",) if missing else (), name))
         default = settled.get(name, old.default_account)
         change = []
         if user.default_account not in (None, "", default):
             change.append(f"defaultaccount={user.default_account}")
-        if user.default_wckey not in (None, "", old.default_wckey):
-            change.append(f"defaultwckey={user.default_wckey}")
+        if wckey not in ("", old.default_wckey or (missing or [""])[0]):
+            change.append(f"defaultwckey={wckey}")
         defaults.append((tuple(change), name))
     for words, names in grouped(keys).items():
         for listed in chunks(names):

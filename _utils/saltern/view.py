@@ -161,6 +161,12 @@ def _accounts(plan: Plan, host: Host) -> dict[str, Any]:
     found = {**own, "reconciler": first.name, "reconciles": host.name == first.name}
     if found["reconciles"]:
         tree = {key: value for key, value in accounts.items() if key not in own}
+        tree["reservations"] = {
+            name: {**entry, "nodes": nodeset.fold(nodeset.expand(entry["nodes"]))}
+            if "nodes" in entry
+            else entry
+            for name, entry in accounts["reservations"].items()
+        }
         found["wanted"] = json.dumps(tree, ensure_ascii=False)
     return found
 

@@ -9,6 +9,12 @@ include:
     - name: Slurm's accounting
     - require:
       - sls: p4_scheduler
+
+"accounts: reservations":
+  slurm_reservation.managed:
+    - name: the plan's reservations
+    - require:
+      - sacctmgr: "accounts: tree"
 {%- else %}
 # The tree is another controller's work; this one may not enforce it before it is there.
 "accounts: tree":

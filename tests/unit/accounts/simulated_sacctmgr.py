@@ -162,12 +162,13 @@ class SimulatedSacctmgr:
         names = given.pop("name").split(",")
         self._cluster(given)
         if "wckeys" in given:
-            keys = frozenset(given.pop("wckeys").split(","))
+            listed = given.pop("wckeys").split(",")
+            keys = frozenset(listed)
             assert not given, given
             for name in names:
                 old = self.users.get(name, User("", "none", "", frozenset()))
                 self.users[name] = replace(
-                    old, wckeys=old.wckeys | keys, default_wckey=old.default_wckey or min(keys)
+                    old, wckeys=old.wckeys | keys, default_wckey=old.default_wckey or listed[0]
                 )
             return
         accounts = given.pop("account").split(",")
