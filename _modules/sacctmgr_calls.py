@@ -31,7 +31,9 @@ def read(cluster):
     """
     said = {kind: _ask(words) for kind, words in sacctmgr_reader.commands(cluster).items()}
     unclear = sacctmgr_reader.is_ambiguous(said["accounts"])
-    return {**said, "organizations": _ask(sacctmgr_reader.ORGANIZATIONS) if unclear else ""}
+    said["organizations"] = _ask(sacctmgr_reader.ORGANIZATIONS) if unclear else ""
+    said["default_wckeys"] = _ask(sacctmgr_reader.DEFAULT_WCKEYS) if said["wckeys"] else ""
+    return said
 
 
 def change(argv):

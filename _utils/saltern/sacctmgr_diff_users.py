@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from saltern import sacctmgr_fields as fields
@@ -128,27 +128,57 @@ def _changes(
         for stage, words in zip(waves, (wave.first, wave.defaults, wave.last)):  # noqa: B905 - Python 3.9
             if words:
                 waves[stage].append(((*chosen, "set", *words), (account, user)))
+    everyone = rows_of([*present.associations, *rows])
     for stage, changed in waves.items():
-        for words, names, accounts in _merged(changed):
+        for words, names, accounts in merged(changed, everyone):
             where = (f"account={','.join(accounts)}", f"cluster={cluster}")
             for listed in chunks(names):
                 argv = ("modify", "user", "where", f"name={listed}", *where, *words)
                 yield Step(stage, argv)
 
 
-def _merged(
-    changed: list[tuple[Words, tuple[str, str]]],
-) -> Iterator[tuple[Words, Words, list[str]]]:
-    """(words, users, accounts): a call takes all users of all its accounts, so only accounts with
-    the very same users share one."""
-    by_account: dict[tuple[Words, str], list[str]] = {}
+Rows = Mapping[str, "set[tuple[str, str]]"]  # user: (account, partition) of each association
+
+
+def rows_of(keys: Iterable[Key]) -> Rows:
+    """Everyone's associations."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for account, user, partition in keys:
+        found.setdefault(user, set()).add((account, partition))
+    return found
+
+
+def merged(
+    changed: Iterable[tuple[Words, tuple[str, str]]], everyone: Rows
+) -> Iterator[tuple[Words, list[str], list[str]]]:
+    """(words, users, accounts) of each call.
+
+    changed: (words, (account, user)); words with a partition limit a call to it
+    everyone: all associations that there are. A call takes all users of all its accounts, so
+        users share one with every other account only if it could hit nothing else of theirs.
+    """
+    groups: dict[Words, dict[str, set[str]]] = {}
     for words, (account, user) in changed:
-        by_account.setdefault((words, account), []).append(user)
-    by_users: dict[tuple[Words, Words], list[str]] = {}
-    for (words, account), names in by_account.items():
-        by_users.setdefault((words, tuple(sorted(names))), []).append(account)
-    for (words, users_), accounts in by_users.items():
-        yield words, users_, accounts
+        groups.setdefault(words, {}).setdefault(user, set()).add(account)
+    for words, mine in groups.items():
+        accounts = set().union(*mine.values())
+        only = next((word.partition("=")[2] for word in words if word[:10] == "partition="), None)
+        free = []
+        apart: dict[str, list[str]] = {}
+        for user, own in mine.items():
+            hit = {
+                account
+                for account, partition in everyone[user]
+                if account in accounts and only in (None, partition)
+            }
+            if hit == own:
+                free.append(user)
+            else:
+                apart.setdefault(",".join(sorted(own)), []).append(user)
+        if free:
+            yield words, free, sorted({account for user in free for account in mine[user]})
+        for listed, users_ in apart.items():
+            yield words, users_, listed.split(",")
 
 
 def _people(

@@ -27,7 +27,9 @@ def commands(cluster: str) -> dict[str, list[str]]:
     return {
         "associations": ["show", "assoc", "WOPLimits", *where, _format(_ASSOCIATION, ASSOCIATION)],
         "accounts": ["show", "account", "withcoord", "format=Account,Coordinators,Descr,Org"],
-        "users": ["show", "user", "format=User,AdminLevel,DefaultAccount,DefaultWCKey"],
+        # Not DefaultAccount of `show user`: of 10,000 users that takes more than all the rest.
+        "users": ["show", "user", "format=User,AdminLevel"],
+        "defaults": ["show", "assoc", "OnlyDefaults", *where, "format=User,Account"],
         "qos": ["show", "qos", _format(("Name",), QOS)],
         "wckeys": ["show", "wckey", *where, "format=WCKey,User"],
         "resources": [
@@ -37,8 +39,9 @@ def commands(cluster: str) -> dict[str, list[str]]:
     }  # fmt: skip
 
 
-# Asked only when a row of accounts has more separators than columns.
+# Asked only when a row of accounts has more separators than columns, or there are wckeys at all.
 ORGANIZATIONS = ["show", "account", "format=Account,Org"]
+DEFAULT_WCKEYS = ["show", "user", "format=User,DefaultWCKey"]
 
 ASSOCIATION = fields.ASSOCIATION
 QOS = fields.QOS
@@ -51,8 +54,8 @@ def _format(first: Iterable[str], table: Table) -> str:
 def tree(cluster: str, said: Mapping[str, str]) -> Tree:
     """The tree that these texts describe.
 
-    said: the text of each of ``commands``, and as ``organizations`` that of ORGANIZATIONS, if
-        ``is_ambiguous`` said so
+    said: the text of each of ``commands``, and as ``organizations`` and ``default_wckeys`` that of
+        the two others
     Raises Unreadable.
     """
     rows, own = _associations(said["associations"])
@@ -63,7 +66,7 @@ def tree(cluster: str, said: Mapping[str, str]) -> Tree:
         )
     return Tree(
         _accounts(said["accounts"], own, said.get("organizations", "")),
-        _users(said["users"], said["wckeys"]),
+        _users(said),
         rows,
         dict(_qos(said["qos"])),
         _resources(cluster, said["resources"]),
@@ -129,16 +132,24 @@ def _accounts(
     return found
 
 
-def _users(text: str, wckeys: str) -> dict[str, User]:
+def _users(said: Mapping[str, str]) -> dict[str, User]:
     # A star marks what a user got without asking (sacctmgr(1), wckeys).
-    pairs = sorted((user, key.lstrip("*")) for key, user in _rows(wckeys, 2, "wckeys") if key)
+    pairs = sorted((user, key.lstrip("*")) for key, user in _rows(said["wckeys"], 2, "wckeys"))
     keys = {
-        user: frozenset(key for _, key in group) for user, group in groupby(pairs, lambda it: it[0])
+        user: frozenset(key for _, key in group if key)
+        for user, group in groupby(pairs, lambda pair: pair[0])
     }
+    accounts = dict(_rows(said["defaults"], 2, "defaults"))
+    wckeys = dict(_rows(said.get("default_wckeys", ""), 2, "default wckeys"))
     none: frozenset[str] = frozenset()
     return {
-        name: User(default, level.lower(), wckey.lstrip("*"), keys.get(name, none))
-        for name, level, default, wckey in _rows(text, 4, "users")
+        name: User(
+            accounts.get(name, ""),
+            level.lower(),
+            wckeys.get(name, "").lstrip("*"),
+            keys.get(name, none),
+        )
+        for name, level in _rows(said["users"], 2, "users")
     }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from saltern.sacctmgr_diff_users import merged, rows_of
 from saltern.sacctmgr_model import ROOT, Key, Policy, Tree, User, depth
 from saltern.sacctmgr_steps import Kept, Stage, Step, chunks, grouped
 
@@ -216,8 +217,7 @@ def steps(cluster: str, found: Doomed, wanted: Tree, present: Tree, shared: bool
     partial, whole = _by_user(found, present)
     yield from _drains(cluster, found)
     yield from _default_moves(cluster, partial, found, wanted, present)
-    for (accounts, partition), names in partial.items():
-        only = () if partition is None else (f"partition={partition}",)
+    for only, names, accounts in partial:
         words = (f"account={','.join(accounts)}", f"cluster={cluster}", *only)
         for listed in chunks(sorted(names)):
             yield Step(Stage.GONE_USERS, ("delete", "user", "where", f"name={listed}", *words))
@@ -239,31 +239,25 @@ def steps(cluster: str, found: Doomed, wanted: Tree, present: Tree, shared: bool
         yield Step(Stage.GONE_RESOURCES, argv)
 
 
-Partial = dict[tuple[Words, "str | None"], list[str]]
+Partial = list[tuple[Words, list[str], list[str]]]  # words, users, accounts
 
 
 def _by_user(found: Doomed, present: Tree) -> tuple[Partial, set[str]]:
-    """Users of whom some associations go, by these; and users of whom all go."""
-    rows: dict[str, list[Key]] = {}
-    for key in present.associations:
-        rows.setdefault(key[1], []).append(key)
-    partial: Partial = {}
+    """Calls for users of whom some associations go; and the users of whom all go."""
+    everyone = rows_of(present.associations)
     whole = set(found.users)
-    going: dict[str, list[Key]] = {}
-    for key in sorted(found.associations):
-        going.setdefault(key[1], []).append(key)
-    for user, keys in going.items():
-        if user in whole:
-            continue
-        chosen: dict[str | None, list[str]] = {}
-        for account, _, partition in keys:
-            all_rows = all(row in keys for row in rows[user] if row[0] == account)
-            listed = chosen.setdefault(None if all_rows else partition, [])
-            if account not in listed:
-                listed.append(account)
-        for part, accounts in chosen.items():
-            partial.setdefault((tuple(accounts), part), []).append(user)
-    return partial, whole
+    going = [key for key in sorted(found.associations) if key[1] not in whole]
+    pairs: list[tuple[Words, tuple[str, str]]] = []
+    for account, user, partition in going:
+        mine = {part for at, part in everyone[user] if at == account}
+        gone = {part for part in mine if (account, user, part) in found.associations}
+        only = () if gone == mine else (f"partition={partition}",)
+        pairs.append((("go", *only), (account, user)))
+    calls = [
+        (words[1:], names, accounts)
+        for words, names, accounts in merged(dict.fromkeys(pairs), everyone)
+    ]
+    return calls, whole
 
 
 def _drains(cluster: str, found: Doomed) -> Iterator[Step]:
@@ -282,7 +276,7 @@ def _default_moves(
     cluster: str, partial: Partial, found: Doomed, wanted: Tree, present: Tree
 ) -> Iterator[Step]:
     """Who loses the default account and keeps others gets one of these; Slurm would refuse."""
-    losers = sorted({user for names in partial.values() for user in names})
+    losers = sorted({user for _, names, _ in partial for user in names})
     remaining: dict[str, str] = {}
     for account, user, _ in _staying(found, wanted, present):
         remaining.setdefault(user, account)
