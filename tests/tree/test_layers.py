@@ -218,11 +218,9 @@ def test_reactor_files_turn_one_event_into_one_runner_call():
 # Larger than a module should be, each for its reason.
 LARGE = {
     # One function a phase, and the eyes of each.
-    "_modules/saltern_gate.py": 390,
+    "_modules/saltern_gate.py": 410,
     # Source, build, offer and deployment of an artefact share its manifest and its locks.
     "_modules/slurm_build.py": 760,
-    # One function for each phase, beside what phases 0 and 1 look at.
-    "_modules/saltern_gate.py": 400,
 }
 
 
