@@ -140,25 +140,24 @@ def _reconciled(name, section, absent):
     """absent: str, what must not be left, for people."""
     ret = {"name": name, "result": True, "changes": {}, "comment": "Slurm's accounting is so."}
     try:
-        found = __salt__["sacctmgr.plan"](section)
-        if not found["commands"] or __opts__["test"]:
-            return _predicted(ret, found, section, absent)
+        if __opts__["test"]:
+            return _predicted(ret, __salt__["sacctmgr.plan"](section), section, absent)
         report = __salt__["sacctmgr.apply"](section)
     except CommandExecutionError as error:
         return {**ret, "result": None if __opts__["test"] else False, "comment": str(error)}
+    lines = [ret["comment"]]
     if report["done"]:
         ret["changes"] = {"commands": "\n".join(report["done"])}
-    lines = [f"{len(report['done'])} calls of sacctmgr."]
-    lines += [f"Failed: {one['command']}: {one['said']}" for one in report["failed"]]
+        lines = [f"{len(report['done'])} calls of sacctmgr."]
+    troubles = [f"Failed: {one['command']}: {one['said']}" for one in report["failed"]]
     if report["interrupted"]:
-        lines.append(f"Interrupted: {report['interrupted']}")
+        troubles.append(f"Interrupted: {report['interrupted']}")
     if report["left"]:
-        lines.append(f"Not reached: {len(report['left'])} calls; the next run goes on.")
-    complete = not (report["failed"] or report["interrupted"] or report["left"])
+        troubles.append(f"Not reached: {len(report['left'])} calls; the next run goes on.")
     return {
         **ret,
-        "result": complete and not (absent and report["kept"]),
-        "comment": "\n".join([*lines, *_remarks(report, section)]),
+        "result": not troubles and not (absent and report["kept"]),
+        "comment": "\n".join([*(troubles or lines), *_remarks(report, section)]),
     }
 
 
@@ -166,14 +165,15 @@ def _predicted(ret, found, section, absent):
     remarks = _remarks(found, section)
     if not found["commands"]:
         held = bool(absent and found["kept"])
-        result = (None if __opts__["test"] else False) if held else True
-        return {**ret, "result": result, "comment": "\n".join([ret["comment"], *remarks])}
-    count = len(found["commands"])
+        comment = "\n".join([ret["comment"], *remarks])
+        return {**ret, "result": None if held else True, "comment": comment}
     return {
         **ret,
         "result": None,
         "changes": {"commands": "\n".join(found["commands"])},
-        "comment": "\n".join([f"{count} calls of sacctmgr would be made.", *remarks]),
+        "comment": "\n".join(
+            [f"{len(found['commands'])} calls of sacctmgr would be made.", *remarks]
+        ),
     }
 
 

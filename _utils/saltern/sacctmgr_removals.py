@@ -214,7 +214,7 @@ def steps(cluster: str, found: Doomed, wanted: Tree, present: Tree, shared: bool
     shared: whether other clusters use the same database, so that only this one's part may go
     """
     where = (f"cluster={cluster}",) if shared else ()
-    partial, whole = _by_user(found, present)
+    partial, whole = _by_user(found, wanted, present)
     yield from _drains(cluster, found)
     yield from _default_moves(cluster, partial, found, wanted, present)
     for only, names, accounts in partial:
@@ -242,9 +242,10 @@ def steps(cluster: str, found: Doomed, wanted: Tree, present: Tree, shared: bool
 Partial = list[tuple[Words, list[str], list[str]]]  # words, users, accounts
 
 
-def _by_user(found: Doomed, present: Tree) -> tuple[Partial, set[str]]:
+def _by_user(found: Doomed, wanted: Tree, present: Tree) -> tuple[Partial, set[str]]:
     """Calls for users of whom some associations go; and the users of whom all go."""
-    everyone = rows_of(present.associations)
+    # What the plan adds is there by then, and no call may hit it.
+    everyone = rows_of([*present.associations, *wanted.associations])
     whole = set(found.users)
     going = [key for key in sorted(found.associations) if key[1] not in whole]
     pairs: list[tuple[Words, tuple[str, str]]] = []

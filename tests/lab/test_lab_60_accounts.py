@@ -70,7 +70,12 @@ def apply(lab, section=None, *, test=False):
 
 
 def managed(lab, section=None, *, test=False):
-    return apply(lab, section, test=test)["accounts: tree"]
+    """The one state of the tree, without the phases before it."""
+    if section is not None:
+        write(lab, section)
+    asked = " test=True" if test else ""
+    (state,) = call(lab, f"state.single sacctmgr.managed tree{asked}", check=False).values()
+    return state
 
 
 def commands(lab):

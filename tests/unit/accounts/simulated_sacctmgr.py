@@ -204,20 +204,17 @@ class SimulatedSacctmgr:
         accounts = where.pop("account").split(",")
         partition = where.pop("partition", None)
         assert not where, where
-        for name in names:
-            for account in accounts:
-                rows = [
-                    key
-                    for key in self.associations
-                    if key[:2] == (account, name) and partition in (None, key[2])
-                ]
-                self._known(rows, f"{account}/{name}")
-                for key in rows:
-                    self.associations[key] = self._set(
-                        fields.ASSOCIATION, self.associations[key], change
-                    )
-                if change.keys() & {"QOS", "DefaultQOS"}:
-                    self._check_rows(rows)
+        rows = [
+            key
+            for key in self.associations
+            if key[1] in names and key[0] in accounts and partition in (None, key[2])
+        ]
+        self._known({key[1] for key in rows} == set(names), names)
+        self._known({key[0] for key in rows} == set(accounts), accounts)
+        for key in rows:
+            self.associations[key] = self._set(fields.ASSOCIATION, self.associations[key], change)
+        if change.keys() & {"QOS", "DefaultQOS"}:
+            self._check_rows(rows)
 
     def _person(self, names, change):
         levels = {"None": "none", "Operator": "operator", "Admin": "administrator"}

@@ -3,6 +3,7 @@
 from unittest import mock
 
 import pytest
+from salt.exceptions import CommandExecutionError
 from saltern import sacctmgr_plan, sacctmgr_run
 from saltern.sacctmgr_model import Absent, Account, Policy, Tree, User
 from simulated_sacctmgr import Refused, SimulatedSacctmgr
@@ -123,39 +124,44 @@ REPORT = {
     "done": ["sacctmgr -i x"], "failed": [], "interrupted": "", "left": [],
     "kept": [], "unknown": [], "refused": [],
 }  # fmt: skip
+FAILED = {"command": "x", "said": "no"}
+MADE = {"commands": "sacctmgr -i x"}
 STATES = {
-    "already so": ({**PLAN, "commands": []}, None, False, True, {}),
-    "dry run": (PLAN, None, True, None, {"commands": "sacctmgr -i x"}),
-    "changed": (PLAN, REPORT, False, True, {"commands": "sacctmgr -i x"}),
-    "failed": (
-        PLAN,
-        {**REPORT, "done": [], "failed": [{"command": "x", "said": "no"}]},
-        False,
-        False,
-        {},
-    ),
-    "cut": (PLAN, {**REPORT, "interrupted": "away", "left": ["y"]}, False, False, {"commands": "sacctmgr -i x"}),
-}  # fmt: skip
+    "already so": ({**REPORT, "done": []}, False, True, {}),
+    "dry run": (PLAN, True, None, MADE),
+    "dry run, nothing to do": ({**PLAN, "commands": []}, True, True, {}),
+    "changed": (REPORT, False, True, MADE),
+    "failed": ({**REPORT, "done": [], "failed": [FAILED]}, False, False, {}),
+    "cut": ({**REPORT, "interrupted": "away", "left": ["y"]}, False, False, MADE),
+    "held by jobs": ({**REPORT, "kept": ["association a/u: jobs 7"]}, False, True, MADE),
+}
 
 
 @pytest.mark.parametrize("case", STATES)
 def test_accounts_managed(case):
-    plan, report, test, result, changes = STATES[case]
-    salt = {
-        "sacctmgr.plan": mock.Mock(return_value=plan),
-        "sacctmgr.apply": mock.Mock(return_value=report),
-    }
+    found, test, result, changes = STATES[case]
+    salt = {f"sacctmgr.{name}": mock.Mock(return_value=found) for name in ("plan", "apply")}
     state = load("states", "sacctmgr", __salt__=salt, __opts__={"test": test})
     ret = state.managed("x")
     assert (ret["result"], ret["changes"]) == (result, changes)
-    assert salt["sacctmgr.apply"].called == (report is not None)
-    assert "user z" in ret["comment"] or report is not None
+    assert salt["sacctmgr.apply"].called == (not test)
+    for word in [*found["kept"], *found["unknown"]]:
+        assert word in ret["comment"]
+
+
+def test_accounts_managed_without_slurmdbd():
+    away = mock.Mock(side_effect=CommandExecutionError("slurmdbd does not answer"))
+    for test, result in ((True, None), (False, False)):
+        salt = {"sacctmgr.plan": away, "sacctmgr.apply": away}
+        state = load("states", "sacctmgr", __salt__=salt, __opts__={"test": test})
+        ret = state.managed("x")
+        assert (ret["result"], ret["comment"]) == (result, "slurmdbd does not answer")
 
 
 def test_accounts_absent_that_is_held_is_no_success():
-    held = {**PLAN, "commands": [], "kept": ["user u: jobs 7"]}
+    held = {**REPORT, "done": [], "kept": ["user u: jobs 7"]}
     salt = {
-        "sacctmgr.plan": mock.Mock(return_value=held),
+        "sacctmgr.apply": mock.Mock(return_value=held),
         "sacctmgr.section": mock.Mock(return_value={}),
     }
     state = load("states", "sacctmgr", __salt__=salt)
