@@ -133,23 +133,20 @@ def test_a_missing_library_raises_where_salt_would_only_log(monkeypatch, tmp_pat
 
 def test_accounts_sls_goes_to_the_reconciling_host_alone(pillar, tmp_path):
     pillar.accounts_sls = {"tree": {"physics": {}}}
-    asked = {
-        host: pillar.ext_pillar(host, {}, SCHEMA_FILE, str(tmp_path / "secrets"))["saltern"]
-        for host in ("mgmt01", "node01")
-    }
+    asked = {host: ask(pillar, tmp_path, host) for host in ("mgmt01", "node01")}
     assert json.loads(asked["mgmt01"]["accounts"]["wanted"])["tree"] == {"physics": {}}
     assert "physics" not in json.dumps(asked["node01"])
 
 
 def test_broken_accounts_sls_stops_no_other_host(pillar, tmp_path):
     pillar.accounts_sls = {"tree": {"physics": {"fairshare": "much"}}}
-    assert pillar.ext_pillar("node01", {}, SCHEMA_FILE, str(tmp_path / "secrets"))
+    assert ask(pillar, tmp_path, "node01")
     with pytest.raises(PlanError, match="accounts:tree:physics:fairshare"):
-        pillar.ext_pillar("mgmt01", {}, SCHEMA_FILE, str(tmp_path / "secrets"))
+        ask(pillar, tmp_path, "mgmt01")
 
 
 def test_accounts_in_both_files_are_refused(pillar, tmp_path):
     pillar.plan_of_the_test = example(accounts={"tree": {"physics": {}}})
     pillar.accounts_sls = {"tree": {"chem": {}}}
     with pytest.raises(PlanError, match=r"accounts:tree: found it in plan.sls and in accounts.sls"):
-        pillar.ext_pillar("mgmt01", {}, SCHEMA_FILE, str(tmp_path / "secrets"))
+        ask(pillar, tmp_path, "mgmt01")
