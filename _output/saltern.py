@@ -43,7 +43,9 @@ def _table(rows):
 
 
 def _cell(value):
-    return ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)
+    """One line: a table's row is one."""
+    text = ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)
+    return " ".join(text.split())
 
 
 def _bold(text):

@@ -35,6 +35,12 @@ def phase_of(state: Mapping[str, Any]) -> str:
     return str(state.get("__sls__") or "?").partition(".")[0]
 
 
+def _named(state: Mapping[str, Any]) -> str:
+    """A state's id before its words; a gate's words name the phase themselves."""
+    name = str(state.get("__id__"))
+    return "" if name == f"{phase_of(state)}: gate" else f"{name}: "
+
+
 def result(answer: Any) -> dict[str, float]:
     """The seconds that each phase took, from a highstate's answer.
 
@@ -51,7 +57,7 @@ def result(answer: Any) -> dict[str, float]:
     if told:
         first = told[0]
         more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-        raise JoinFailed(phase_of(first), f"{first.get('__id__')}: {first.get('comment')}{more}")
+        raise JoinFailed(phase_of(first), f"{_named(first)}{first.get('comment')}{more}")
     seconds: dict[str, float] = {}
     for state in states:
         phase = phase_of(state)

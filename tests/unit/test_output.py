@@ -26,6 +26,12 @@ def test_rows_become_a_table_with_columns_in_step(show):
     ]
 
 
+def test_a_cell_is_one_line(show):
+    assert show({"rows": [{"reason": "closed:\n- one\n- two"}]}).splitlines()[-1] == (
+        "  closed: - one - two"
+    )
+
+
 def test_texts_are_lines_and_lists_are_items(show):
     data = {"cluster": "lab, 4 hosts", "what_next": ["one", "two"]}
     assert show(data) == "cluster: lab, 4 hosts\n\nwhat next\n  - one\n  - two"

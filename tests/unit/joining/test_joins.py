@@ -29,6 +29,13 @@ def test_the_first_failure_is_told_and_what_waited_for_it_is_not():
     assert failed.value.reason == "p1_foundation: 2: The gate is closed: clock"
 
 
+def test_a_gate_s_own_words_are_enough():
+    gate = state("p0_plan", 1, False, comment="The gate of p0_plan is closed: x")
+    with pytest.raises(JoinFailed) as failed:
+        joins.result({"a": {**gate, "__id__": "p0_plan: gate"}})
+    assert failed.value.reason == "The gate of p0_plan is closed: x"
+
+
 @pytest.mark.parametrize(
     ("answer", "phase", "words"),
     [
