@@ -50,19 +50,20 @@ def health(whole=False):
     return _tell(lambda: saltern_master_health.overview(__opts__, _resolved(), whole))
 
 
-def joins(last=20):
+def joins(last=20, hosts=False):
     """Show the join queue, the keys that were not admitted, and what happened last.
 
     last: int, lines of history
+    hosts: bool, every admitted host too: by which proof, by whom, when, with which key
 
     CLI Example:
 
     .. code-block:: bash
 
         salt-run saltern.joins
-        salt-run saltern.joins last=100 --out=json
+        salt-run saltern.joins hosts=True last=100 --out=json
     """
-    return _tell(lambda: join_tables.tables(saltern_admission.book(__opts__), last))
+    return _tell(lambda: join_tables.tables(saltern_admission.book(__opts__), last, hosts))
 
 
 def admit(minion_id, fingerprint="", accepted=False):

@@ -70,7 +70,7 @@ def look(opts, plan, minion_id):
     if decision.outcome == "admit":
         admit(opts, minion_id, decision.fingerprint, decision.proof, "the master")
     elif decision.action:
-        move(opts, minion_id, decision.action)
+        move(opts, minion_id, decision.action, decision.fingerprint)
     told = {"waiting": "waiting", "refused": "refused", "second key": "second-key"}
     if decision.outcome in told and register.key_seen(
         minion_id, decision.outcome, decision.reason, time.time(), decision.stands
@@ -114,11 +114,10 @@ def preseed(opts, minion_id, public, by):
     admit(opts, minion_id, fingerprint(opts, path), admission.PRESEEDED, by)
 
 
-def move(opts, minion_id, action, finger=None):
+def move(opts, minion_id, action, finger=""):
     """Have Salt accept or reject an id's key.
 
-    action: ``accept`` the key ``finger`` (or the one shown), ``reject`` the accepted one, or
-        ``delete`` them all
+    action: ``accept`` the key of this fingerprint, ``reject`` the accepted one, or ``delete`` all
     """
     for _ in range(_MOVES):
         held = keys(opts, minion_id)
@@ -136,7 +135,7 @@ def move(opts, minion_id, action, finger=None):
                 salts.delete_key(match_dict=there)
         now = keys(opts, minion_id)
         done = {
-            "accept": now.accepted and not now.pending,
+            "accept": now.accepted == finger and not now.pending,
             "reject": not now.accepted,
             "delete": now == admission.Keys(),
         }
@@ -146,7 +145,7 @@ def move(opts, minion_id, action, finger=None):
 
 def _accept(salts, minion_id, held, finger):
     for state in ("pending", "rejected", "denied"):
-        if getattr(held, state) and getattr(held, state) == (finger or held.shown):
+        if getattr(held, state) == finger:
             salts.accept(
                 match_dict={_FOLDERS[state]: [minion_id]},
                 include_rejected=state == "rejected",

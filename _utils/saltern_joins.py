@@ -119,8 +119,8 @@ class Worker:
         for name in self.book.in_work():
             if name not in self.at_work:  # its thread could not even write that it failed
                 self.book.wait(name, "its work was broken off", time.time() + _LATER_S)
-        due, ready = self.book.due(time.time(), _QUESTIONS), self.book.next_ready(1)
-        if not (due or ready):
+        due = self.book.due(time.time(), _QUESTIONS)
+        if not (due or self.book.next_ready(self._room())):
             return
         try:
             self.plan = _plan(self.opts)
@@ -133,39 +133,37 @@ class Worker:
                 self.book.drop(row["id"])
         if known:
             self._ask(known)
-        room = self.plan.data["join"]["batch"] - len(self.at_work)
-        for name in self.book.next_ready(room):
+        for name in self.book.next_ready(self._room()):
             self._start(name)
+
+    def _room(self):
+        """How many hosts more may be in work; one, to begin with, before a plan was read."""
+        return self.plan.data["join"]["batch"] - len(self.at_work) if self.plan else 1
 
     def _ask(self, due):
         """Which of these hosts are complete, silent, or need work."""
         names = [row["id"] for row in due]
         with Minions(self.opts) as minions:
-            closed = self._closed_door(minions)
-            if closed:
-                self._postpone(due, closed)
+            if not minions.controllers(self.plan, _QUESTION_S):
+                # Without one each would fail alone.
+                self._postpone(due, "waits for a controller on which slurmctld runs")
                 return
             applied = minions.ask(names, "saltern.applied", within=_QUESTION_S)
             states = self._node_states(minions, list(applied))
+        top, tree = saltern_master.top(self.opts), saltern_master.tree_version(self.opts)
         for row in due:
             name = row["id"]
             if name not in applied:
                 self._silent(row)
-            elif self._is_complete(name, applied[name]) and _is_in_service(states.get(name)):
+                continue
+            wanted = stamp.of({**view.of(self.plan, name), "tree": tree})
+            phases = overview.phases(top, self.plan.host(name).roles)
+            complete = joins.is_complete(applied[name], phases, wanted)
+            if complete and _is_in_service(states.get(name)):
                 self._joined(name, {}, applied_already=True)
             else:
                 most = self.plan.data["join"]["batch"]
                 self.book.ready(name, f"waits for its turn ({most} at a time)")
-
-    def _closed_door(self, minions):
-        """Why no host can join now, or an empty text: without a controller each would fail
-        alone."""
-        controllers = [host.name for host in self.plan.with_role("controller")]
-        answers = minions.ask(controllers, "daemon.status", "slurmctld", within=_QUESTION_S)
-        up = [name for name, said in answers.items() if isinstance(said, dict) and said["active"]]
-        if up:
-            return ""
-        return f"waits for a controller: slurmctld runs on none of {', '.join(controllers)}"
 
     def _node_states(self, minions, names):
         """What the first controller that answers says of these nodes; nothing if none does."""
@@ -173,13 +171,6 @@ class Worker:
         answers = minions.ask(controllers, "slurm_nodes.states", names, within=_QUESTION_S)
         said = [answers[name] for name in controllers if isinstance(answers.get(name), dict)]
         return said[0] if said else {}
-
-    def _is_complete(self, name, applied):
-        wanted = {**view.of(self.plan, name), "tree": saltern_master.tree_version(self.opts)}
-        phases = overview.phases(
-            saltern_master.top(self.opts), frozenset(self.plan.host(name).roles)
-        )
-        return joins.is_complete(applied, phases, stamp.of(wanted))
 
     def _silent(self, row):
         """A host that does not answer is asked again later, ever less often."""

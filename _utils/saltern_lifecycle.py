@@ -241,8 +241,7 @@ def _controller(plan, minions):
     names = [host.name for host in plan.with_role("controller")]
     if not names:
         return None
-    answers = minions.ask(names, "daemon.status", "slurmctld", within=_CALL_S)
-    up = [name for name in names if isinstance(answers.get(name), dict) and answers[name]["active"]]
+    up = minions.controllers(plan, _CALL_S)
     if not up:
         raise Refused(
             problem=f"slurmctld runs on none of {', '.join(names)}, so nobody can say what still "

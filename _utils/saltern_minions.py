@@ -44,6 +44,13 @@ class Minions:
                 return answers
             time.sleep(_POLL_S)
 
+    def controllers(self, plan, within):
+        """The controllers of a plan on which slurmctld runs now, in the plan's order."""
+        names = [host.name for host in plan.with_role("controller")]
+        answers = self.ask(names, "daemon.status", "slurmctld", within=within) if names else {}
+        up = {name for name, said in answers.items() if isinstance(said, dict) and said["active"]}
+        return [name for name in names if name in up]
+
     def run(self, name, function, *arguments, within, **keywords):
         """Have one minion run something long, and wait as long as it really works on it.
 

@@ -22,6 +22,7 @@ Row = dict[str, Any]
 _BUSY_S = 20
 # What is remembered of keys that nobody knows: bounded, because anyone can show some.
 _KEYS_KEPT = 1000
+_HISTORY_KEPT = 100_000  # lines; some years of a cluster of 1,000 nodes
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS hosts (
@@ -232,15 +233,21 @@ class Book:
             _note(book, at, minion_id, "join failed", "", reason)
 
     def joined(self, minion_id: str, at: float, steps: Mapping[str, float]) -> None:
-        """A host is done: out of the queue, with the seconds of each step."""
+        """A host is done: out of the queue, with the seconds of each step.
+
+        One that had joined and needed nothing now is no history: they are asked at each start.
+        """
         with self._open() as book:
             book.execute("DELETE FROM queue WHERE id = ?", (minion_id,))
+            before = book.execute("SELECT joined_at FROM hosts WHERE id = ?", (minion_id,))
+            again = any(row["joined_at"] is not None for row in before)
             book.execute(
-                "UPDATE hosts SET joined_at = ?, steps = ? WHERE id = ?",
-                (at, json.dumps(steps), minion_id),
+                "UPDATE hosts SET joined_at = ?, steps = COALESCE(?, steps) WHERE id = ?",
+                (at, json.dumps(steps) if steps else None, minion_id),
             )
-            took = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in steps.items())
-            _note(book, at, minion_id, "joined", "", took)
+            if steps or not again:
+                took = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in steps.items())
+                _note(book, at, minion_id, "joined", "", took)
 
     def drop(self, minion_id: str) -> None:
         """Out of the queue: there was nothing to do."""
@@ -329,4 +336,8 @@ def _note(
     book.execute(
         "INSERT INTO history (at, id, what, by, detail) VALUES (?, ?, ?, ?, ?)",
         (at, minion_id, what, by, detail),
+    )
+    book.execute(
+        "DELETE FROM history WHERE number <= (SELECT MAX(number) FROM history) - ?",
+        (_HISTORY_KEPT,),
     )

@@ -8,10 +8,10 @@ from typing import Any
 from saltern.join_book import Book
 
 
-def tables(book: Book, last: int) -> dict[str, Any]:
+def tables(book: Book, last: int, hosts: bool) -> dict[str, Any]:
     """The parts of `salt-run saltern.joins`.
 
-    last: int, lines of history
+    last: lines of history; hosts: the whole register too
     """
     queue = [
         {
@@ -44,10 +44,22 @@ def tables(book: Book, last: int) -> dict[str, Any]:
         }
         for row in book.history(int(last))
     ]
-    hosts = book.hosts()
-    joined = sum(host["joined_at"] is not None for host in hosts)
+    register = book.hosts()
+    joined = sum(host["joined_at"] is not None for host in register)
+    rows = [
+        {
+            "host": row["id"],
+            "proof": row["proof"],
+            "by": row["by"],
+            "admitted": moment(row["at"]),
+            "complete at": moment(row["joined_at"] or 0),
+            "key": row["fingerprint"],
+        }
+        for row in register
+    ]
     return {
-        "register": f"{len(hosts)} hosts admitted, {joined} of them joined by the queue",
+        "register": f"{len(register)} hosts admitted, {joined} of them joined by the queue",
+        **({"hosts": rows or "none"} if hosts else {}),
         "queue": queue or "empty",
         "keys_not_admitted": keys or "none",
         "history": history or "none",

@@ -46,6 +46,9 @@ def start(record):
         def ask(self, names, function, *arguments, within, **_):
             return {name: self.answer(name, function, arguments) for name in names}
 
+        def controllers(self, plan, within):
+            return ["mgmt01"]
+
         def run(self, name, function, *arguments, within, **_):
             return self.answer(name, function, arguments)
 
@@ -60,7 +63,6 @@ def start(record):
                 node = {"base": "IDLE", "flags": [], "reason": ""}
                 return {host: node for host in arguments[0] if host in _up}
             answers = {
-                "daemon.status": {"active": True},
                 "saltern.applied": {"gates": {}},
                 "saltutil.sync_all": {},
                 "saltutil.refresh_pillar": True,

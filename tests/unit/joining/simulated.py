@@ -72,6 +72,10 @@ class Minions:
             self.cluster.asked.update((name, function) for name in there)
         return {name: self._answer(name, function, arguments) for name in there}
 
+    def controllers(self, plan, within):
+        names = [host.name for host in plan.with_role("controller")]
+        return names if self.cluster.controller_runs else []
+
     def run(self, name, function, *arguments, within, **keywords):
         if name in self.cluster.silent or (
             function == "state.highstate" and name in self.cluster.dying
@@ -90,7 +94,6 @@ class Minions:
         if function == "node_join.tell_failure":
             cluster.told.append(arguments)
         answers = {
-            "daemon.status": {"active": cluster.controller_runs},
             "saltutil.sync_all": {},
             "saltutil.refresh_pillar": True,
             "state.apply": {"x": state("p4_scheduler", True, "")},

@@ -53,6 +53,24 @@ def test_a_new_key_makes_a_host_join_again(book):
     assert book.host("node01")["joined_at"] is None
 
 
+def test_a_joined_host_that_needs_nothing_is_no_history(book):
+    book.admit("node01", "aa", "fingerprint", "root", 1.0)
+    book.joined("node01", 2.0, {})
+    lines = len(book.history(99))
+    book.joined("node01", 3.0, {})
+    assert len(book.history(99)) == lines
+    assert book.host("node01")["joined_at"] == 3.0
+    book.joined("node01", 4.0, {"highstate": 1.0})
+    assert book.history(1)[0]["detail"] == "highstate 1.0 s"
+
+
+def test_history_is_bounded(book, monkeypatch):
+    monkeypatch.setattr("saltern.join_book._HISTORY_KEPT", 3)
+    for number in range(9):
+        book.note("node01", f"line {number}", "root", "", float(number))
+    assert [row["what"] for row in book.history(99)] == ["line 6", "line 7", "line 8"]
+
+
 def test_one_host_stands_once_in_the_queue(book):
     assert book.enqueue("node01", 1.0)
     assert not book.enqueue("node01", 2.0)

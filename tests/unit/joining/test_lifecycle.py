@@ -40,7 +40,7 @@ class Site:
         path.write_text(KEY.format(text))
         return saltern_admission.fingerprint(self.opts, path)
 
-    def move(self, opts, name, action, finger=None):
+    def move(self, opts, name, action, finger=""):
         """What Salt does with keys, simulated by renames."""
         pki = Path(self.opts["pki_dir"])
         if action == "accept":
@@ -271,4 +271,4 @@ def test_retire_does_nothing_while_nobody_can_say_what_runs_there(site, cluster)
     cluster.controller_runs = False
     with pytest.raises(Refused, match="Nothing was done"):
         retire(site, **GONE)
-    assert [function for function, _ in cluster.calls] == ["daemon.status"]
+    assert cluster.calls == []

@@ -152,7 +152,7 @@ def test_without_a_controller_everyone_waits_and_nobody_fails(worker, cluster, e
     cluster.controller_runs = False
     worker.book.enqueue("node01", time.time())
     worker.tick()
-    assert "slurmctld runs on none of mgmt01" in worker.book.queue()[0]["reason"]
+    assert "waits for a controller" in worker.book.queue()[0]["reason"]
     assert not events and not cluster.highstates
 
 
