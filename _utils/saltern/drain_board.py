@@ -54,6 +54,45 @@ def nodes(text: str) -> list[Node]:
     return [_from_json(node) for node in slurm_answers.document(text).get("nodes") or []]
 
 
+@dataclass(frozen=True)
+class Glance:
+    """One node and the size of its surroundings, from a question about this node alone.
+
+    partition: the largest that it is in, as Slurm writes a list of nodes
+    """
+
+    node: Node
+    partition: str
+    nodes: int
+
+
+def glance(text: str, name: str) -> Glance | None:
+    """A node of `sinfo --nodes NAME --json`, which asks slurmctld for this one node.
+
+    ``scontrol show node NAME`` asks for every node of the cluster (measured with sdiag, 24.11.5).
+    None if sinfo does not show it: it is unknown, or in no partition.
+    Raises slurm_answers.Unreadable.
+    """
+    rows = [
+        row
+        for row in slurm_answers.document(text).get("sinfo") or []
+        if row["nodes"]["nodes"] == [name]
+    ]
+    if not rows:
+        return None
+    row = max(rows, key=lambda row: int(row["partition"]["nodes"]["total"]))
+    node = Node(
+        name=name,
+        state=node_states.parse(row["node"]["state"]),
+        reason=row["reason"]["description"],
+        user=row["reason"]["user"],
+        since=float(slurm_answers.number(row["reason"]["time"])),
+        comment=row["comment"],
+    )
+    around = row["partition"]["nodes"]
+    return Glance(node, around["configured"], int(around["total"]))
+
+
 def _from_json(node: Mapping[str, Any]) -> Node:
     return Node(
         name=node["name"],

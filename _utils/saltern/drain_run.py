@@ -28,7 +28,10 @@ class World(Protocol):
         """This node as Slurm has it."""
 
     def board(self) -> Sequence[Node]:
-        """Every node of the cluster."""
+        """The nodes of the cluster, or a sample of a large one."""
+
+    def closer(self, board: Sequence[Node]) -> Sequence[Node]:
+        """A board that tells who of all is the first; the same one if it does already."""
 
     def update(self, values: Mapping[str, str]) -> None:
         """``scontrol update`` of this node."""
@@ -72,7 +75,11 @@ def _decided(record: Record, policy: Policy, world: World) -> Decision:
         mine = next((node for node in board if node.name == world.name), None)
         if mine is None:
             raise Away(f"slurmctld has no node {world.name}")
-        decision = drain_rules.decide(decision.record, mine, policy, world.now(), board)
+        record = decision.record
+        decision = drain_rules.decide(record, mine, policy, world.now(), board)
+        if any(tag == "widespread" for tag, _ in decision.events):
+            whole = world.closer(board)
+            decision = drain_rules.decide(record, mine, policy, world.now(), whole)
         if decision.update:
             world.update(decision.update)
     events = (*told, *(event for event in decision.events if event not in told))

@@ -21,6 +21,9 @@ STATE = "/var/lib/saltern/health"
 LOOK_S = 900  # a healthy node looks at Slurm after so long: a drain of ours may be older than it
 ANSWER_S = 10
 BOARD_S = 15  # every node of the cluster
+WHOLE = 500  # nodes; of a larger cluster a sample is asked for, or an outage would drown slurmctld
+SAMPLE = 16
+BEFORE = 8  # nodes before this one that decide whether it could be the first
 RETRY_S = 60
 EVENTS = 200  # of an outbox that nobody empties, the newest are kept
 LOCK = "/run/saltern-health.lock"
@@ -131,23 +134,61 @@ class World:
 
     def __init__(self, settings, away):
         self.name, self._settings, self._away = settings["node"], settings, away
+        self._around = None  # (partition, nodes) when a sample will do
 
     def now(self):
         return time.time()
 
     def node(self):
-        for node in self._show(["node", self.name], ANSWER_S):
+        glance = self._glance(self.name)
+        if glance:
+            self._around = (glance.partition, glance.nodes)
+            return glance.node
+        for node in self._show(["node", self.name], BOARD_S):  # in no partition
             if node.name == self.name:
                 return node
         raise self._away(f"slurmctld has no node {self.name}")
 
     def board(self):
+        if self._around is None or self._around[1] <= WHOLE:
+            return self._show(["nodes"], BOARD_S)
+        import random
+
+        others = [name for name in self._names() if name != self.name]
+        return self._some([self.name, *random.sample(others, min(SAMPLE, len(others)))])
+
+    def closer(self, board):
+        if self._around is None or self._around[1] <= WHOLE:
+            return board
+        names = self._names()
+        at = names.index(self.name) if self.name in names else 0
+        before = self._some(names[max(0, at - BEFORE) : at])
+        if any(node.causes for node in before):
+            return [*board, *before]
         return self._show(["nodes"], BOARD_S)
+
+    def _names(self):
+        """The nodes of the partition in the order of their names; nobody is asked for it."""
+        said = self._slurm("scontrol", ["show", "hostnames", self._around[0]], ANSWER_S)
+        return sorted(said.split())
+
+    def _some(self, names):
+        found = [self._glance(name) for name in names]
+        return [glance.node for glance in found if glance]
+
+    def _glance(self, name):
+        from saltern import drain_board, slurm_answers
+
+        said = self._slurm("sinfo", ["--noheader", "--nodes", name, "--json"], ANSWER_S)
+        try:
+            return drain_board.glance(said, name)
+        except (slurm_answers.Unreadable, KeyError, TypeError) as error:
+            raise self._away(f"sinfo: {error}") from None
 
     def _show(self, what, seconds):
         from saltern import drain_board, slurm_answers
 
-        said = self._scontrol(["show", *what, "--json"], seconds)
+        said = self._slurm("scontrol", ["show", *what, "--json"], seconds)
         try:
             return drain_board.nodes(said)
         except (slurm_answers.Unreadable, KeyError) as error:
@@ -155,13 +196,14 @@ class World:
 
     def update(self, values):
         words = [f"{key}={value}" for key, value in values.items()]
-        self._scontrol(["update", f"nodename={self.name}", *words], ANSWER_S)
+        self._slurm("scontrol", ["update", f"nodename={self.name}", *words], ANSWER_S)
         _log(" ".join(words))
 
-    def _scontrol(self, words, seconds):
+    def _slurm(self, program, words, seconds):
+        path = os.path.join(os.path.dirname(self._settings["scontrol"]), program)
         try:
             run = subprocess.run(
-                [self._settings["scontrol"], *words],
+                [path, *words],
                 capture_output=True,
                 text=True,
                 timeout=seconds,

@@ -70,6 +70,9 @@ class World:
     def board(self):
         return drain_board.nodes(self._ask("show", "nodes", "--json"))
 
+    def closer(self, board):
+        return board
+
     def update(self, values):
         words = [f"{key}={value}" for key, value in values.items()]
         self._ask("update", f"nodename={self.name}", *words)

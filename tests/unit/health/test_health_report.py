@@ -20,7 +20,17 @@ if os.path.exists(path + ".away"):
     sys.exit("Unable to contact slurm controller (connect failure)")
 node = json.load(open(path))
 open(path + ".log", "a").write(" ".join(sys.argv[1:]) + "\\n")
-if sys.argv[1] == "show":
+if os.path.basename(sys.argv[0]) == "sinfo":
+    crowd = json.load(open(path + ".crowd")) if os.path.exists(path + ".crowd") else {{}}
+    name = sys.argv[3]
+    asked = node if name == node["name"] else {{**node, "reason": "", "state": ["IDLE"], "comment": crowd.get(name, "")}}
+    around = {{"configured": "all", "total": 600 if crowd else 1}}
+    reason = {{"description": asked["reason"], "time": 0, "user": "root" if asked["reason"] else ""}}
+    row = {{"nodes": {{"nodes": [name]}}, "node": {{"state": asked["state"]}}, "reason": reason}}
+    print(json.dumps({{"sinfo": [{{**row, "comment": asked["comment"], "partition": {{"nodes": around}}}}]}}))
+elif sys.argv[1:3] == ["show", "hostnames"]:
+    print("\\n".join(json.load(open(path + ".crowd"))))
+elif sys.argv[1] == "show":
     print(json.dumps({{"nodes": [node]}}))
 else:
     values = dict(word.split("=", 1) for word in sys.argv[3:])
@@ -44,7 +54,8 @@ class Node:
             json.dumps({"name": "node01", "state": ["IDLE"], "reason": "", "comment": ""})
         )
         self.file("scontrol", SCONTROL.format(python=sys.executable, state=str(self.slurm)), 0o755)
-        self.settings(provider="builtin")
+        self.file("sinfo", SCONTROL.format(python=sys.executable, state=str(self.slurm)), 0o755)
+        self.settings()
         self.file("systemd-run", f'#!/bin/sh\necho "$@" >> {tmp_path}/again\n', 0o755)
         text = (FILES / "health_report.py").read_text("utf-8")
         places = {
@@ -77,6 +88,7 @@ class Node:
     def settings(self, **changes):
         values = {
             "node": "node01",
+            "provider": "builtin",
             "scontrol": str(self.root / "scontrol"),
             "check_timeout_s": 2,
             "timeout_s": 5,
@@ -108,6 +120,12 @@ class Node:
     def asked(self):
         log = self.root / "slurm.json.log"
         return log.read_text().splitlines() if log.exists() else []
+
+    def crowd(self, **comments):
+        """A cluster of 600 nodes, some with a comment."""
+        names = {f"node{number:03d}": "" for number in range(600)} | {"node01": ""}
+        crowd = dict(sorted({**names, **comments}.items()))
+        (self.root / "slurm.json.crowd").write_text(json.dumps(crowd))
 
     def record(self):
         return json.loads((self.root / "state/record.json").read_text())
@@ -213,6 +231,34 @@ def test_a_host_without_settings_does_nothing(node):
     (node.root / "health.json").unlink()
     assert node.run() == ""
     assert node.asked() == []
+
+
+# --- a large cluster ---
+
+
+def everybody(node):
+    cause = f"check_file_test({node.root}/mark)"
+    return {f"node{number:03d}": f"saltern: held {cause}: x" for number in range(600)}
+
+
+def test_in_a_large_cluster_a_sample_is_asked_not_all_simulated(node):
+    node.settings(settle_s=0, widespread_min_nodes=3, widespread_share=0.25)
+    node.crowd(**everybody(node))
+    node.mark.unlink()
+    node.run()
+    assert node.node()["state"] == ["IDLE"]
+    assert node.node()["comment"].startswith("saltern: held check_file_test")
+    assert "show nodes --json" not in node.asked(), "600 nodes would ask for 600 each"
+    assert len([words for words in node.asked() if "--nodes node" in words]) < 40
+
+
+def test_in_a_large_cluster_a_failure_of_its_own_drains_simulated(node):
+    node.crowd()
+    node.mark.unlink()
+    node.run()
+    assert node.node()["state"] == ["IDLE", "DRAIN"]
+    assert "check_file_test" in node.node()["reason"]
+    assert "show nodes --json" not in node.asked()
 
 
 # --- LBNL NHC, simulated in the words that 1.4.3 prints ---
