@@ -43,7 +43,7 @@ def gpu_site():
         "parameters": {
             "slurmctldParameters": "idle_on_node_suspend",
             "ReturnToService": 2,
-            "HealthCheckInterval": 300,
+            "KillWait": 45,
         }
     }
     return raw
