@@ -89,7 +89,7 @@ def _account_changes(
     waves: dict[Stage, list[tuple[Words, str]]] = {
         Stage.ACCOUNTS: [],
         Stage.DEFAULTS: [],
-        Stage.QOS_LISTS: [],
+        Stage.ACCOUNT_QOS_LISTS: [],
     }
     for name, account in sorted(known.items(), key=lambda item: depth(present.accounts, item[0])):
         old = present.accounts[name]
@@ -97,7 +97,7 @@ def _account_changes(
         texts = tuple(_texts(account, old))
         waves[Stage.ACCOUNTS].append(((*texts, *wave.first), name))
         waves[Stage.DEFAULTS].append((wave.defaults, name))
-        waves[Stage.QOS_LISTS].append((wave.last, name))
+        waves[Stage.ACCOUNT_QOS_LISTS].insert(0, (wave.last, name))
     where = (f"cluster={cluster}", "set")
     for stage, pairs in waves.items():
         for words, names in grouped(pairs).items():

@@ -23,9 +23,10 @@ class Stage(IntEnum):
     DRAINS = 11
     GONE_USERS = 12
     GONE_ACCOUNTS = 13
-    QOS_LISTS = 14  # that shrink; whose default was in the way has moved, or is gone
-    GONE_QOS = 15
-    GONE_RESOURCES = 16
+    QOS_LISTS = 14  # of users, that shrink; whose default was in the way has moved, or is gone
+    ACCOUNT_QOS_LISTS = 15  # after those of users, and from the leaves up
+    GONE_QOS = 16
+    GONE_RESOURCES = 17
 
 
 REMOVALS = frozenset({Stage.GONE_USERS, Stage.GONE_ACCOUNTS, Stage.GONE_QOS, Stage.GONE_RESOURCES})
