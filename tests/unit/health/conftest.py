@@ -1,20 +1,7 @@
 """The checker as a module, and nodes that are folders."""
 
-import importlib.util
-import sys
-
 import pytest
-from support import ROOT
-
-CHECKER = ROOT / "salt/p5_environment/files/node_health.py"
-
-
-def checker():
-    spec = importlib.util.spec_from_file_location("node_health", CHECKER)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["node_health"] = module
-    spec.loader.exec_module(module)
-    return module
+from node_checker import checker
 
 
 @pytest.fixture(scope="session")

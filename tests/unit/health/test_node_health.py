@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import CHECKER
+from node_checker import CHECKER
 from support import ROOT
 
 MATCHES = [
