@@ -123,7 +123,8 @@ def account_waves(name: str, wanted: Account, present: Account, lists: Lists) ->
     new = _own(wanted.settings) or lists.then(lists.parent_then(name))
     # A default in an inherited list waits for the accounts above, and for moves.
     careful = lists.shrink or not ("qos" in words and _own(wanted.settings))
-    return waves(words, _grown(lists.now(name), new), shrinks, careful)
+    own = _own(present.settings)
+    return waves(words, _grown(lists.now(name), new, own), shrinks, careful)
 
 
 def user_waves(key: Key, wanted: Settings, present: Settings, lists: Lists) -> Waves:
@@ -133,8 +134,10 @@ def user_waves(key: Key, wanted: Settings, present: Settings, lists: Lists) -> W
         return Waves()
     shrinks = "qos" in words and lists.shrinks_user(key, wanted, present)
     old = _own(present) or lists.now(key[0])
-    return waves(words, _grown(old, _own(wanted) or lists.then(key[0])), shrinks, lists.shrink)
+    new = _own(wanted) or lists.then(key[0])
+    return waves(words, _grown(old, new, _own(present)), shrinks, lists.shrink)
 
 
-def _grown(old: frozenset[str], new: frozenset[str]) -> str | None:
-    return ",".join(sorted(old | new)) if new - old else None
+def _grown(old: frozenset[str], new: frozenset[str], own: frozenset[str]) -> str | None:
+    """The list for the time between; also for who inherits one that may move away meanwhile."""
+    return ",".join(sorted(old | new)) if new - old or not own else None

@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from saltern.sacctmgr_model import Tree
-from saltern.sacctmgr_steps import REMOVALS, Plan, Stage, Step
+from saltern.sacctmgr_steps import BASIS, Plan, Stage, Step
 
-# A pass can show what the one before hid, for example a coordinator under a removed one.
+# A pass can show what the one before hid, for example a coordinator under a removed one, and do
+# what was in the way of something that went in it.
 PASSES = 3
 
 
@@ -68,9 +69,13 @@ def reconcile(read: Read, make: Make, call: Call) -> Report:
     todo = make(read())
     try:
         for _ in range(PASSES):
-            if not todo.steps or report.failed:
+            if not todo.steps:
                 break
+            before = len(report.done)
+            report.failed = []
             todo = _one_pass(todo, read, make, call, report)
+            if len(report.done) == before:
+                break
     except Unreadable as error:
         report.interrupted = str(error)
     failed = {failure["command"] for failure in report.failed}
@@ -90,12 +95,10 @@ def _one_pass(todo: Plan, read: Read, make: Make, call: Call, report: Report) ->
         doubted = _stage(steps, read, make, call, report)
         todo = make(read())
         open_calls = {step.argv for step in todo.steps}
-        for step, said in doubted:
-            if step.argv in open_calls:
-                report.failed.append({"command": step.text, "said": said.words})
-            else:
-                report.done.append(step.text)
-        if report.failed and stage not in REMOVALS:
+        failed = [(step, said) for step, said in doubted if step.argv in open_calls]
+        report.done += [step.text for step, _ in doubted if step.argv not in open_calls]
+        report.failed += [{"command": step.text, "said": said.words} for step, said in failed]
+        if failed and stage in BASIS:
             return todo
     return todo
 
@@ -119,7 +122,7 @@ def _stage(
             report.done += [done.text for done, it in doubted if it.retcode == 0]
             report.failed.append({"command": step.text, "said": said.words})
             raise Unreadable(str(error)) from None
-        if step.argv in still and step.stage not in REMOVALS:
+        if step.argv in still and step.stage in BASIS:
             break
     return doubted
 

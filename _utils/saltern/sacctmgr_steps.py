@@ -30,6 +30,9 @@ class Stage(IntEnum):
 
 
 REMOVALS = frozenset({Stage.GONE_USERS, Stage.GONE_ACCOUNTS, Stage.GONE_QOS, Stage.GONE_RESOURCES})
+# What others stand on: if one of these fails, nothing behind it is tried, and nobody loses an
+# association whose successor was not made.
+BASIS = frozenset({Stage.QOS, Stage.ACCOUNTS, Stage.NEW_ACCOUNTS, Stage.MOVES, Stage.NEW_USERS})
 
 
 @dataclass(frozen=True)
