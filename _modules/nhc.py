@@ -11,6 +11,7 @@ from saltern.drain_reasons import Cause, clean
 __virtualname__ = "nhc"
 
 _CHECKER = "/usr/lib/saltern/node_health"
+_REPORT = "/usr/lib/saltern/health_report.py"
 _SETTINGS = "/etc/saltern/health.json"
 _SCONTROL = f"{slurm_daemons.TREE}/bin/scontrol"
 _ANSWER_S = 30
@@ -27,7 +28,8 @@ def run():
     """Run the health checks of this node, and drain nothing.
 
     Returns a dict: ``passed`` bool, ``checks`` list of dict (``check``, ``target``, ``passed``,
-    ``finding``, ``seconds``). Raises CommandExecutionError when they cannot run.
+    ``finding``, ``seconds``; LBNL NHC names what fails only). Raises CommandExecutionError when
+    they cannot run.
 
     CLI Example:
 
@@ -35,16 +37,19 @@ def run():
 
         salt 'node01' nhc.run
     """
+    command = [_CHECKER, "--json"]
+    if __salt__["saltern.view"]("health:provider") == "lbnl":
+        command = [__salt__["saltern.platform"]()["python"]["path"], "-I", _REPORT, "--check"]
     if not os.path.exists(_CHECKER):
         raise CommandExecutionError(
             f"{_CHECKER}: found nothing; expected the checker. Run the state p5_environment.health."
         )
-    result = _all([_CHECKER, "--json"], _CHECKS_S)
+    result = _all(command, _CHECKS_S)
     try:
         return json.loads(result["stdout"])
     except ValueError:
         said = result["stderr"] or result["stdout"] or "nothing"
-        raise CommandExecutionError(f"{_CHECKER} printed no result, but: {said[:500]}") from None
+        raise CommandExecutionError(f"{command[-2]} printed no result, but: {said[:500]}") from None
 
 
 def status(nodes=None):

@@ -1,6 +1,7 @@
 """What slurmd calls: runs this node's checks, then the drain logic. No Salt, no daemon.
 
     health_report.py [--verbose]
+    health_report.py --check          what LBNL NHC finds, as JSON; nothing is drained
 
 It always ends with 0: slurmd 24.11.5 would only log another status, and other releases may hold a
 node back for it. What it did is told to the journal, and to the master's bus through files in
@@ -36,6 +37,9 @@ def main(words):
     os.umask(0o077)
     settings = _json(SETTINGS)
     if settings is None:
+        return
+    if "--check" in words:
+        print(json.dumps(shown(checked(settings))), flush=True)
         return
     os.makedirs(STATE, mode=0o700, exist_ok=True)
     with open(LOCK, "w") as lock:
@@ -101,7 +105,22 @@ def lbnl(settings):
             found.append((name, finding.strip() or "failed"))
     if run.returncode and not found:
         found = [("check_program", f"nhc ended with {run.returncode}: {said.strip()[-200:]}")]
-    return merged(found)
+    return merged(found or [("check_program", "")])
+
+
+def shown(results):
+    """Results as node_health.py prints them."""
+    checks = [
+        {
+            "check": cause.partition("(")[0],
+            "target": "",
+            "cause": cause,
+            "passed": not finding,
+            "finding": finding,
+        }
+        for cause, finding in results
+    ]
+    return {"passed": all(check["passed"] for check in checks), "checks": checks}
 
 
 def merged(results):

@@ -1,5 +1,6 @@
 """What slurmd calls, as a program: a simulated scontrol beside it, real files, real processes."""
 
+import fcntl
 import json
 import os
 import stat
@@ -100,10 +101,10 @@ class Node:
     def checks(self, *lines):
         self.file("nhc.conf", "".join(f"* || {line}\n" for line in lines))
 
-    def run(self):
+    def run(self, option="--verbose"):
         env = {"PATH": f"{self.root}:/usr/bin:/bin"}
         ran = subprocess.run(
-            [sys.executable, "-I", str(self.root / "report.py"), "--verbose"],
+            [sys.executable, "-I", str(self.root / "report.py"), option],
             capture_output=True,
             text=True,
             check=False,
@@ -227,6 +228,16 @@ def test_half_a_record_is_begun_anew_simulated(node):
     assert node.node()["state"] == ["IDLE", "DRAIN"]
 
 
+def test_two_at_a_time_are_one_simulated(node):
+    node.mark.unlink()
+    with (node.root / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        node.run()
+        assert node.asked() == []
+    node.run()
+    assert node.node()["state"] == ["IDLE", "DRAIN"]
+
+
 def test_a_host_without_settings_does_nothing(node):
     (node.root / "health.json").unlink()
     assert node.run() == ""
@@ -284,6 +295,17 @@ def test_lbnl_nhc_tells_and_we_drain_simulated(node):
     node.run()
     node.run()
     assert node.node()["state"] == ["IDLE"]
+
+
+def test_what_lbnl_nhc_finds_is_shown_without_a_drain_simulated(node):
+    failed = "ERROR:  nhc:  Health check failed:  check_hw_eth:  no eth0"
+    lbnl(node, f"echo '{failed}'; exit 1")
+    answer = json.loads(node.run("--check"))
+    assert [check["finding"] for check in answer["checks"]] == ["no eth0"]
+    lbnl(node, "exit 0")
+    answer = json.loads(node.run("--check"))
+    assert (answer["passed"], len(answer["checks"])) == (True, 1)
+    assert node.asked() == []
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,11 @@ def test_host_matches_are_lbnls(health, host, match, word):
     assert health.matches(host, match) == (word == "match")
 
 
+def test_nothing_is_read_after_a_range_that_lbnl_nhc_does_not_know(health):
+    assert health.matches("node007", "{node007,node[001-003,007]}")
+    assert not health.matches("node007", "{node[001-003,007],node007}")
+
+
 def lines(health, text, host="node01"):
     variables = {"HOSTNAME": host}
     checks = health.configuration(text, host, variables)
