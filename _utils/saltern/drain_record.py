@@ -111,6 +111,10 @@ class Record:
             self, drains=drains, drained=list(drained), flapping=list(flapping), was_away=False
         )
 
+    def kept(self, names: Iterable[str]) -> Record:
+        """Only these causes stay open."""
+        return replace(self, open={name: self.open[name] for name in names})
+
     def asked(self, names: Iterable[str], now: float) -> Record:
         """The other nodes were looked at for these causes."""
         return replace(

@@ -76,6 +76,7 @@ def decide(
         return _left(record, node, left)
     record, events = _resumed_by_hand(record.back(), node)
     marks = {cause.name: cause for cause in node.causes if cause.is_check}
+    record = record.kept([name for name in record.open if _stands(record, name, marks)])
     step = _Step(record, node, policy, now, board, marks)
     causes = [cause for cause in node.causes if not cause.is_check]
     causes += [step.judged(name) for name in record.open]
@@ -85,6 +86,12 @@ def decide(
     update = _update(node, causes)
     events += _events(node, causes, update, step)
     return Decision(_noted(step, causes), update, tuple(events))
+
+
+def _stands(record: Record, name: str, marks: Mapping[str, Cause]) -> bool:
+    """Whether an open cause is one still: what passed again before it could be told is over (a node
+    that booted), unless slurmctld was away: then it is told all the same."""
+    return name in marks or not record.open[name].good or record.was_away
 
 
 def why_left(node: Node) -> str:

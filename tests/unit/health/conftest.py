@@ -1,7 +1,18 @@
 """The checker as a module, and nodes that are folders."""
 
+import importlib.util
+import sys
+
 import pytest
-from node_checker import checker
+from checker_file import CHECKER
+
+
+def checker():
+    spec = importlib.util.spec_from_file_location("node_health", CHECKER)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["node_health"] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="session")

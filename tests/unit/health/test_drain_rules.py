@@ -235,6 +235,27 @@ def test_our_drain_in_a_maintenance_reservation_is_lifted_after_it():
     assert cluster.state("n1") == "IDLE"
 
 
+def test_what_was_over_before_slurm_gave_the_node_back_drains_nothing():
+    """A node that boots is DOWN while its checks first run."""
+    cluster = six()
+    cluster.slurm.nodes["n1"]["state"] = ["DOWN"]
+    cluster.check("n1", HOME)
+    cluster.check("n1")
+    cluster.slurm.nodes["n1"]["state"] = ["IDLE"]
+    cluster.check("n1")
+    assert cluster.state("n1") == "IDLE"
+    assert cluster.slurm.updates == []
+
+
+def test_what_fails_still_when_slurm_gives_the_node_back_drains_it():
+    cluster = six()
+    cluster.slurm.nodes["n1"]["state"] = ["DOWN"]
+    cluster.check("n1", HOME)
+    cluster.slurm.nodes["n1"]["state"] = ["IDLE"]
+    cluster.check("n1", HOME)
+    assert cluster.state("n1") == "IDLE+DRAIN"
+
+
 def flap(cluster, times):
     for _ in range(times):
         cluster.check("n1", HOME)

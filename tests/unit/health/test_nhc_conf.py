@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from node_checker import CHECKER
+from checker_file import CHECKER
 from saltern import (
     gates_environment,
     health_overview,

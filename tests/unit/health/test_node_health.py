@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from node_checker import CHECKER
+from checker_file import CHECKER
 from support import ROOT
 
 MATCHES = [
@@ -303,6 +303,17 @@ CLOCK = "0AD5030B,10.0.0.1,11,1796131235.9,{},-0.0,0.0,-0.0,-0.0,0.0,0.0,0.0,64.
 def test_the_clock_simulated(fake, offset, leap, finding):
     fake.program("chronyc", f"echo {CLOCK.format(offset, leap)!r}")
     assert fake.one("check_clock_offset 500") == finding
+
+
+@pytest.mark.parametrize(("uptime", "finding"), [("110", ""), ("1000", "not synchronised")])
+def test_a_chronyd_that_just_began_may_look_for_its_sources_simulated(fake, uptime, finding):
+    fake.program("chronyc", f"echo {CLOCK.format('0.0', 'Not synchronised')!r}")
+    fake.write("/run/chrony/chronyd.pid", "9\n").write("/proc/uptime", f"{uptime} 1\n")
+    ticks = 100 * os.sysconf("SC_CLK_TCK")
+    fields = " ".join(["S", *["0"] * 18, str(ticks), "0"])
+    fake.write("/proc/9/stat", f"9 (chronyd) {fields}\n")
+    found = fake.one("check_clock_offset 500")
+    assert finding in found if finding else found == ""
 
 
 def test_a_clock_that_nobody_can_tell_is_no_clock_that_is_wrong(fake):
