@@ -46,12 +46,7 @@ def lab(request):
     if STANDING:
         return Lab(STANDING)
     request.getfixturevalue("first_run")
-    made = Lab(NAME)
-    # Tests break clocks and daemons. Slurm's own look at a broken node would rightly drain it, and
-    # the next tests would wait for its good results; the tests of health have Slurm look often.
-    made.keep("quiet", {"health": {"interval_s": 65535}})
-    made.highstate()
-    return made
+    return Lab(NAME)
 
 
 def cluster():

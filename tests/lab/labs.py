@@ -107,13 +107,6 @@ class Lab:
             self.exec("mgmt01", f"rm {PLAN}/test.sls")
             self._refresh_pillar()
 
-    def keep(self, name: str, changes: dict[str, Any]) -> None:
-        """The plan with changes from now on."""
-        before = self.exec("mgmt01", f"cat {PLAN}/plan.sls")
-        self._write(f"{PLAN}/{name}.sls", yaml.safe_dump({"saltern": changes}))
-        self._write(f"{PLAN}/plan.sls", f"{before.rstrip()}\n  - {name}\n")
-        self._refresh_pillar()
-
     def replan(self, changes: dict[str, Any]) -> None:
         """Other changes, inside the context of `plan`."""
         self._write(f"{PLAN}/test.sls", yaml.safe_dump({"saltern": changes}))
