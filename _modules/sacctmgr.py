@@ -117,7 +117,8 @@ def plan(section=None):
 
         salt 'mgmt01' sacctmgr.plan
     """
-    found = _maker(section)(_present())
+    present = _present()
+    found = _maker(section)(present)
     return {
         "commands": [step.text for step in found.steps],
         "kept": [str(kept) for kept in found.kept],
@@ -280,10 +281,10 @@ def _maker(own=None):
     given = _planned() if own is None else own
     tree, policy = _wanted(given), sacctmgr_wanted.policy(given)
     cluster = __salt__["saltern.view"]("cluster:name")
-    shared = __salt__["slurm_cluster.clusters"]() != [cluster]
     jobs = __salt__["sacctmgr_calls.jobs"]
 
     def make(present):
+        shared = __salt__["slurm_cluster.clusters"]() != [cluster]
         found = sacctmgr_plan.plan(cluster, tree, present, policy, None, shared)
         if not sacctmgr_plan.removes(found):
             return found

@@ -368,15 +368,15 @@ def test_accounts_limit_of_a_qos_holds_a_job_back(lab, tree):
 
 
 def test_accounts_fairshare_orders_two_accounts(lab, tree):
-    with running(lab, "-A chem -N2 --exclusive"):
+    """Both use as much, and one has nine times the shares; without any use nobody is behind."""
+    wait = "-N2 --exclusive -o /dev/null --wrap true"
+    with running(lab, "-A few -N1 --exclusive"), running(lab, "-A many -N1 --exclusive"):
         numbers = {
-            account: lab.job(
-                f"sbatch --parsable -A {account} -N2 --exclusive -o /dev/null --wrap true"
-            ).strip()
+            account: lab.job(f"sbatch --parsable -A {account} {wait}").strip()
             for account in ("few", "many")
         }
         try:
-            priority = until(lambda: _priorities(lab, numbers), 120, "two different priorities")
+            priority = until(lambda: _priorities(lab, numbers), 240, "two different priorities")
             assert priority["many"] > priority["few"]
         finally:
             lab.job(f"scancel {' '.join(numbers.values())}")
