@@ -73,7 +73,7 @@ def _resolvable() -> None:
 def _plan(section: dict[str, Any]) -> None:
     text = json.dumps({"saltern": {"accounts": section}})
     cluster.exec_("mgmt01", f"cat > {PLAN}/accounts.sls", stdin=text)
-    cluster.exec_("mgmt01", "salt-call --out=quiet saltutil.refresh_pillar wait=True")
+    cluster.exec_("mgmt01", "salt-call saltutil.refresh_pillar wait=True")
 
 
 def _state() -> float:
