@@ -40,12 +40,13 @@ def refused():
     return [
         *slurm_conf_changes.refused(before, after),
         *_removed_under_jobs(slurm_conf_changes.removed_nodes(before, after)),
+        *_reshaped_under_jobs(slurm_conf_changes.reshaped_nodes(before, after)),
     ]
 
 
 def _removed_under_jobs(nodes):
     """slurmctld ends the jobs of a node that its configuration no longer has."""
-    jobs = __salt__["slurm_nodes.jobs_on"](",".join(nodes)) if nodes else []
+    jobs = __salt__["slurm_nodes.jobs_on"](nodes) if nodes else []
     if not jobs:
         return []
     return [
@@ -54,6 +55,23 @@ def _removed_under_jobs(nodes):
             f"{', '.join(nodes)} taken out, with jobs there ({'; '.join(jobs)})",
             "no node taken out under its jobs",
             f"put it back, then `salt-run saltern.retire {nodes[0]}`, which waits for them",
+        )
+    ]
+
+
+def _reshaped_under_jobs(changes):
+    """slurmctld requeues the jobs of a node that has other sockets or cores than before."""
+    jobs = __salt__["node_reshape.jobs"](changes)
+    if not jobs:
+        return []
+    first = next(iter(changes))
+    return [
+        Problem(
+            "node_types",
+            f"{', '.join(changes)}: {changes[first]}, with jobs there ({'; '.join(jobs)})",
+            "no other hardware of a node under its jobs",
+            f"drain it (`scontrol update nodename={first} state=drain reason=…`), wait for its "
+            "jobs, and run this again",
         )
     ]
 
@@ -157,6 +175,11 @@ def apply(action):
         record()
         return
     former = _read(_APPLIED)
+    changes = slurm_conf_changes.reshaped_nodes(former, _read(_CONF))
+    try:
+        __salt__["node_reshape.hold"](changes)
+    except CommandExecutionError as error:
+        raise CommandExecutionError(f"{error}. {_roll_back(former)}") from None
     mark = time.time()
     try:
         if action == "RESTART":
@@ -166,9 +189,11 @@ def apply(action):
         confirm(mark)
     except CommandExecutionError as error:
         end = _roll_back(former)
+        __salt__["node_reshape.release"](0)
         raise CommandExecutionError(
             f"slurmctld refused the new configuration: {error}. {end}"
         ) from None
+    __salt__["node_reshape.release"](mark)
 
 
 def enforced():

@@ -6,6 +6,7 @@ from saltern import slurm_answers, slurm_conf, slurm_daemons
 __virtualname__ = "slurm_nodes"
 
 _ANSWER_S = 30
+_NAMES = 1000  # of a command: Linux takes 128 KiB in one word (execve(2))
 # The states of a job that has a process on its node, or may (squeue(1), JOB STATE CODES).
 _THERE = "RUNNING,SUSPENDED,STOPPED,COMPLETING,CONFIGURING,SIGNALING,STAGE_OUT"
 
@@ -36,10 +37,10 @@ def states(names=None):
     return {name: node for name, node in every.items() if names is None or name in names}
 
 
-def jobs_on(node):
-    """The jobs that run on a node, or end there.
+def jobs_on(nodes):
+    """The jobs that run on nodes, or end there.
 
-    node: str
+    nodes: list of str, names; a str for one
     Returns a list of str: id, user and state. Raises CommandExecutionError when slurmctld does not
     answer: no answer is not "none".
 
@@ -49,13 +50,17 @@ def jobs_on(node):
 
         salt 'mgmt01' slurm_nodes.jobs_on node03
     """
-    result = _all(
-        ["squeue", "--noheader", f"--nodelist={node}", f"--states={_THERE}", "--format=%A %u %T"]
-    )
-    if result["retcode"]:
-        said = slurm_answers.words(result["stderr"] or result["stdout"])
-        raise CommandExecutionError(f"squeue did not list the jobs of {node}: {said}")
-    return [line.strip() for line in result["stdout"].splitlines() if line.strip()]
+    names = [nodes] if isinstance(nodes, str) else list(nodes)
+    found = {}  # a job stands in each part that has a node of it
+    for start in range(0, len(names), _NAMES):
+        part = ",".join(names[start : start + _NAMES])
+        words = ["--noheader", f"--nodelist={part}", f"--states={_THERE}", "--format=%A %u %T"]
+        result = _all(["squeue", *words])
+        if result["retcode"]:
+            said = slurm_answers.words(result["stderr"] or result["stdout"])
+            raise CommandExecutionError(f"squeue did not list the jobs of {part}: {said}")
+        found.update(dict.fromkeys(map(str.strip, result["stdout"].splitlines())))
+    return [line for line in found if line]
 
 
 def delete(node):

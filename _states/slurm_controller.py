@@ -22,6 +22,8 @@ def applied(name, raised=False):
         found = __salt__["slurm_controller.pending"](planned=__opts__["test"], raised=raised)
         if found["state"] == "unrecorded" and not __opts__["test"]:
             __salt__["slurm_controller.record"]()
+        if found["state"] == "same" and not __opts__["test"]:
+            _finish_reshape(ret)
     except CommandExecutionError as error:
         return {**ret, "result": False, "comment": str(error)}
     if found["state"] == "stopped":
@@ -29,6 +31,13 @@ def applied(name, raised=False):
     if found["state"] != "differs":
         return ret
     return _apply(ret, found["action"], found["changes"])
+
+
+def _finish_reshape(ret):
+    """Give back what a run held that was cut."""
+    names = __salt__["node_reshape.held"]() and __salt__["node_reshape.release"](0)
+    if names:
+        ret["changes"] = {"given back": ", ".join(names)}
 
 
 def _apply(ret, action, changed):

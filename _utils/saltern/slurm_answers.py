@@ -48,7 +48,11 @@ USABLE = frozenset({"IDLE", "ALLOCATED", "MIXED"})
 
 
 def node(text: str) -> dict[str, Any]:
-    """One node of `scontrol show node NAME --json`: real_memory is in MiB."""
+    """One node of `scontrol show node NAME --json`.
+
+    ``real_memory`` is in MiB; ``slurmd_started`` in seconds since the epoch, 0 before its slurmd
+    registered for the first time.
+    """
     found = list(nodes(text).values())
     return found[0] if found else {}
 
@@ -60,6 +64,7 @@ def nodes(text: str) -> dict[str, dict[str, Any]]:
 
 def _node(found: Mapping[str, Any]) -> dict[str, Any]:
     base, flags = state(found["state"])
+    started = number(found.get("slurmd_start_time", 0))
     return {
         "name": found["name"],
         "base": base,
@@ -67,7 +72,8 @@ def _node(found: Mapping[str, Any]) -> dict[str, Any]:
         "reason": found.get("reason") or "",
         "real_memory": found.get("real_memory", 0),
         "version": found.get("version") or "",
-        "registered": number(found.get("slurmd_start_time", 0)) > 0,
+        "registered": started > 0,
+        "slurmd_started": started,
     }
 
 

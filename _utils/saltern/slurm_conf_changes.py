@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 
@@ -17,9 +18,9 @@ class Action(IntEnum):
     RESTART = 2
 
 
-# scontrol(1), reconfigure, since 23.11: new processes take over from the old ones if they start
-# well, and jobs live on. It cannot change listening ports or authentication; every other key needs
-# no more than that.
+# scontrol(1), reconfigure, since 23.11, the oldest that Saltern builds: new processes replace
+# the old ones if they start well, and jobs live on. It cannot change listening ports or
+# authentication; every other key needs no more than that.
 _RESTARTS = frozenset(
     {
         "slurmctldport",
@@ -44,6 +45,23 @@ _REFUSED = {
         "slurmctld would start without its jobs: stop it and copy the folder first",
     ),
 }
+
+# What a node is made of. slurmctld aborts and requeues a job whose node has other sockets or cores
+# than before ("change in socket/core configuration of allocated nodes", measured with 24.11.5); the
+# others let it run on CPUs, threads or GPUs that the node no longer offers. Memory, features and
+# weight are not among them: a reconfigure under jobs does them no harm (measured).
+_HARDWARE = (
+    "boards",
+    "cpus",
+    "sockets",
+    "socketsperboard",
+    "corespersocket",
+    "threadspercore",
+    "corespeccount",
+    "cpuspeclist",
+    "gres",
+)
+_PAIR = re.compile(r'(\w+)=("[^"]*"|\S+)')
 
 Files = Mapping[str, str]
 
@@ -78,10 +96,31 @@ def removed_nodes(before: Files, after: Files) -> list[str]:
     return [name for name in old if name not in new]
 
 
-def _nodes(files: Files) -> dict[str, None]:
-    keys = entries(files.get("slurm.conf", ""))
-    declared = [key.partition("=")[2] for key in keys if key.startswith("nodename=")]
-    return dict.fromkeys(name for text in declared for name in expanded(text))
+def reshaped_nodes(before: Files, after: Files) -> dict[str, str]:
+    """The nodes that are declared before and after with other hardware: {name: what differs}."""
+    old, new = _nodes(before), _nodes(after)
+    both = {name: (old[name], new[name]) for name in old if name in new}
+    found = {name: _reshaped(*lines) for name, lines in both.items() if lines[0] != lines[1]}
+    return {name: words for name, words in found.items() if words}
+
+
+def _reshaped(old: str, new: str) -> str:
+    shapes = [dict(_hardware(line)) for line in (old, new)]
+    keys = [key for key in _HARDWARE if shapes[0].get(key) != shapes[1].get(key)]
+    return ", ".join(
+        f"{key} {shapes[0].get(key, 'none')} -> {shapes[1].get(key, 'none')}" for key in keys
+    )
+
+
+def _hardware(line: str) -> Iterator[tuple[str, str]]:
+    return ((key.lower(), value) for key, value in _PAIR.findall(line))
+
+
+def _nodes(files: Files) -> dict[str, str]:
+    """Each declared node's line."""
+    lines = entries(files.get("slurm.conf", "")).items()
+    declared = [(key.partition("=")[2], line) for key, line in lines if key.startswith("nodename=")]
+    return {name: line for text, line in declared for name in expanded(text)}
 
 
 def _changes(before: Files, after: Files) -> Iterator[tuple[str, str]]:

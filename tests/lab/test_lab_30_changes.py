@@ -48,6 +48,36 @@ def test_a_job_lives_through_changes_of_slurm_conf(lab, running_job):
     assert start_of(lab, running_job) == before
 
 
+ONE_CORE = {"node_types": {"small": {"cpus": 1, "cores_per_socket": 1}}}
+
+
+def test_other_cores_are_refused_under_a_job_and_taken_without_one(lab, running_job):
+    """slurmctld would requeue the job, whether slurmd was stopped first or not."""
+    before = start_of(lab, running_job)
+    with lab.plan(ONE_CORE):
+        states = lab.highstate("mgmt01")["mgmt01"]
+        refusal = states_comment(states)
+        assert "corespersocket 2 -> 1" in refusal
+        assert f"{running_job} researcher RUNNING" in refusal
+        assert start_of(lab, running_job) == before
+        lab.job(f"scancel {running_job}")
+        until(lambda: not state(lab, running_job), 60, f"job {running_job} to end")
+        until(lambda: not states_comment(lab.highstate("mgmt01")["mgmt01"]), 60, "one core taken")
+        assert shape(lab) == "1 idle none"
+    assert not states_comment(lab.highstate("mgmt01")["mgmt01"])
+    assert shape(lab) == "2 idle none"
+    lab.job("srun -N2 -n4 true")
+
+
+def states_comment(states):
+    """What failed, in words."""
+    return "\n".join(found["comment"] for found in states.values() if found["result"] is False)
+
+
+def shape(lab):
+    return lab.exec("mgmt01", "/opt/slurm/current/bin/sinfo -h -n node01 -o '%c %t %E'").strip()
+
+
 REFUSED = {
     "unknown key": (
         {"slurm": {"parameters": {"SlurmctldTimeoutt": 30}}},

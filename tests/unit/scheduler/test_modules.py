@@ -93,7 +93,10 @@ class Controller:
             "daemon.start": self.start,
             "daemon.log_since": lambda name, since: "x fatal: it will not do" if not takes else "",
             "cmd.run_all": self.run,
+            "node_reshape.hold": lambda changes: self.told.append(("hold", changes)),
+            "node_reshape.release": lambda since: self.told.append("release"),
         }
+        self.salt = salt
         self.module = load("modules", "slurm_controller", __salt__=salt)
         self.module._CONF, self.module._APPLIED = str(self.conf), str(self.applied)
         self.module._ANSWER_S, self.module._PAUSE_S = 0.05, 0.01
@@ -159,8 +162,27 @@ def test_applying_reads_the_running_configuration_back(tmp_path, action, told):
     cluster = Controller(tmp_path, status_word="Different")
     cluster.write(cluster.conf, "KillWait=45\n")
     cluster.module.apply(action)
-    assert cluster.told == told
+    assert cluster.told == [("hold", {}), *told, "release"]
     assert cluster.read(cluster.applied) == "KillWait=45\n"
+
+
+def test_nodes_with_other_hardware_are_held_meanwhile(tmp_path):
+    cluster = Controller(tmp_path, status_word="Different")
+    cluster.write(cluster.applied, "NodeName=n1 CPUs=2\n")
+    cluster.write(cluster.conf, "NodeName=n1 CPUs=4\n")
+    cluster.module.apply("RECONFIGURE")
+    assert cluster.told == [("hold", {"n1": "cpus 2 -> 4"}), "reconfigure", "release"]
+
+
+def test_a_job_that_started_meanwhile_brings_the_former_files_back(tmp_path):
+    cluster = Controller(tmp_path, status_word="Different")
+    cluster.write(cluster.applied, "NodeName=n1 CPUs=2\n")
+    cluster.write(cluster.conf, "NodeName=n1 CPUs=4\n")
+    cluster.salt["node_reshape.hold"] = Mock(side_effect=CommandExecutionError("n1: jobs (7)"))
+    with pytest.raises(CommandExecutionError, match=r"n1: jobs \(7\)\. The former files are back"):
+        cluster.module.apply("RECONFIGURE")
+    assert cluster.told == []
+    assert cluster.read(cluster.conf) == "NodeName=n1 CPUs=2\n"
 
 
 def test_status_zero_without_the_new_configuration_is_a_refusal(tmp_path):

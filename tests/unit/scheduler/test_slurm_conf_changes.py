@@ -69,3 +69,43 @@ def test_an_unknown_former_configuration_asks_for_a_reconfigure():
 def test_what_would_lose_jobs_is_refused_by_its_place_in_the_plan(old, new, where):
     found = changes.refused(BEFORE, after(old, new))
     assert [problem.where for problem in found] == [where]
+
+
+NODES = "NodeName=n[1-2] CPUs=2 CoresPerSocket=2 Gres=gpu:a:2 RealMemory=9 Weight=1\n"
+
+
+def nodes(text):
+    return {"slurm.conf": f"ClusterName=lab\n{text}"}
+
+
+@pytest.mark.parametrize(
+    ("new", "found"),
+    [
+        (NODES, {}),
+        (NODES.replace("RealMemory=9 Weight=1", "RealMemory=8 Weight=2 Feature=x"), {}),
+        (
+            NODES.replace("n[1-2]", "n1") + NODES.replace("n[1-2] CPUs=2", "n2 CPUs=4"),
+            {"n2": "cpus 2 -> 4"},
+        ),
+        (
+            NODES.replace("CoresPerSocket=2", "corespersocket=1"),
+            dict.fromkeys(("n1", "n2"), "corespersocket 2 -> 1"),
+        ),
+        (
+            NODES.replace("Weight=1", "CpuSpecList=0").replace(" Gres=gpu:a:2", ""),
+            dict.fromkeys(("n1", "n2"), "cpuspeclist none -> 0, gres gpu:a:2 -> none"),
+        ),
+        ("NodeName=n1 CPUs=2 CoresPerSocket=2 Gres=gpu:a:2\n", {}),
+    ],
+    ids=[
+        "same",
+        "no hardware",
+        "one of a range",
+        "cores, in lower case",
+        "come and gone",
+        "removed",
+    ],
+)
+def test_nodes_with_other_hardware(new, found):
+    """PITFALL 19: a job on them would be requeued by slurmctld."""
+    assert changes.reshaped_nodes(nodes(NODES), nodes(new)) == found

@@ -111,11 +111,14 @@ def test_conf_that_slurm_refuses_touches_no_file(test):
 # --- slurm_controller.applied ---
 
 
-def applied(found_state, action="RECONFIGURE", *, fails=None, test=False):
+def applied(found_state, action="RECONFIGURE", *, fails=None, test=False, held=()):
     salt = {
         f"slurm_controller.{name}": autospec("slurm_controller", name)
         for name in ("pending", "record", "apply")
     }
+    salt |= {f"node_reshape.{name}": autospec("node_reshape", name) for name in ("held", "release")}
+    salt["node_reshape.held"].return_value = held
+    salt["node_reshape.release"].return_value = held
     salt["slurm_controller.pending"].return_value = {
         "state": found_state,
         "action": action,
@@ -142,6 +145,14 @@ def test_dry_run_says_would_reconfigure_and_notes_nothing():
     salt, ret = applied("unrecorded", test=True)
     assert ret["result"] is True
     salt["slurm_controller.record"].assert_not_called()
+
+
+def test_what_a_cut_run_held_is_given_back():
+    _, ret = applied("same", held=["n1"])
+    assert (ret["result"], ret["changes"]) == (True, {"given back": "n1"})
+    salt, ret = applied("same", held=["n1"], test=True)
+    assert (ret["result"], ret["changes"]) == (True, {})
+    salt["node_reshape.release"].assert_not_called()
 
 
 def test_a_change_is_applied_by_its_action():
