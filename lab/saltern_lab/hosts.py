@@ -61,6 +61,9 @@ def power_on(lab: Lab, name: str, topology: Topology, mirror_port: int) -> None:
     for inside, folder in topology.binds.get(name, {}).items():
         (cache_dir() / folder).mkdir(parents=True, exist_ok=True)
         command.append(f"--bind={cache_dir() / folder}:{inside}")
+    for inside in [path for path, hosts in topology.shared.items() if name in hosts]:
+        lab.shared(inside).mkdir(parents=True, exist_ok=True)
+        command.append(f"--bind={lab.shared(inside)}:{inside}")
     command += topology.nspawn.get(name, ())
     groups = _cgroups(lab, name)
     if groups is not None:

@@ -70,6 +70,10 @@ class Lab:
         """The folder of a host's disk and console."""
         return self.folder / "hosts" / host
 
+    def shared(self, path: str) -> Path:
+        """The folder that several hosts see under a path of theirs."""
+        return self.folder / "shared" / path.strip("/").replace("/", "-")
+
     def save(self) -> None:
         """Write the record in one step."""
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ KEYS = {
     "plan",
     "measured_node_types",
     "binds",
+    "shared",
     "nspawn",
     "job_user",
     "login",
@@ -33,6 +34,7 @@ class Topology:
     plan: str = "example.plan"
     measured_node_types: tuple[str, ...] = ()
     binds: dict[str, dict[str, str]] = field(default_factory=dict)
+    shared: dict[str, tuple[str, ...]] = field(default_factory=dict)
     nspawn: dict[str, tuple[str, ...]] = field(default_factory=dict)
     job_user: str = "researcher"
     login: str | None = None
@@ -69,6 +71,7 @@ def parse(name: str, data: Any) -> Topology:
     for key in ("binds", "nspawn"):
         for host in sorted(set(data.get(key) or {}) - set(data["hosts"])):
             problems.append(f"{key}: {host!r} is none of its hosts")
+    problems += _shared_problems(data.get("shared") or {}, data["hosts"])
     if problems:
         raise LabError(f"The topology {name} cannot be used: " + "; ".join(problems) + ".")
     return Topology(
@@ -78,10 +81,20 @@ def parse(name: str, data: Any) -> Topology:
         plan=data.get("plan", "example.plan"),
         measured_node_types=tuple(data.get("measured_node_types") or ()),
         binds={host: dict(binds) for host, binds in (data.get("binds") or {}).items()},
+        shared={path: tuple(hosts) for path, hosts in (data.get("shared") or {}).items()},
         nspawn={host: tuple(options) for host, options in (data.get("nspawn") or {}).items()},
         job_user=data.get("job_user", "researcher"),
         login=data.get("login"),
     )
+
+
+def _shared_problems(shared: dict[Any, Any], hosts: dict[Any, Any]) -> list[str]:
+    return [
+        f"shared: {path}: {host!r} is none of its hosts"
+        for path, names in shared.items()
+        for host in names
+        if host not in hosts
+    ]
 
 
 def _host_problems(hosts: dict[Any, Any]) -> list[str]:

@@ -29,6 +29,9 @@ def test_first_has_the_hosts_of_the_first_cluster():
         pytest.param({"hosts": {"a": 11, "b": 11}}, "already a's", id="suffix twice"),
         pytest.param({"hosts": {"a": 11}, "master": "b"}, "master: 'b'", id="master"),
         pytest.param({"hosts": {"a": 11}, "binds": {"b": {}}}, "binds: 'b'", id="binds"),
+        pytest.param(
+            {"hosts": {"a": 11}, "shared": {"/srv": ["a", "b"]}}, "shared: /srv: 'b'", id="shared"
+        ),
     ],
 )
 def test_broken_topology_is_a_sentence(data, words):
