@@ -69,7 +69,7 @@ def client_env():
 
 
 def await_slurmdbd(timeout):
-    """Wait until slurmdbd of this host answers a client.
+    """Wait until a slurmdbd answers a client here, the first one or the one in reserve.
 
     timeout: float, seconds, 0 asks once
     Raises CommandExecutionError with the client's and the daemon's words.
@@ -87,16 +87,19 @@ def await_slurmdbd(timeout):
             return
         except CommandExecutionError as error:
             if time.monotonic() - start >= timeout:
-                said = "; ".join(
-                    slurm_answers.reasons(
-                        __salt__["daemon.log_since"]("slurmdbd", time.time() - _ANSWER_S)
-                    )
-                )
-                raise CommandExecutionError(
-                    f"slurmdbd on this host did not answer within {timeout:.0f} s: {error}"
-                    + (f" Its log: {said}" if said else "")
-                ) from None
+                raise CommandExecutionError(_unanswered(timeout, error)) from None
         time.sleep(_PAUSE_S)
+
+
+def _unanswered(timeout, error):
+    view = __salt__["saltern.view"]()
+    names = " or ".join(peer["name"] for peer in view["peers"]["database"])
+    text = f"slurmdbd on {names} did not answer within {timeout:.0f} s: {error}"
+    if "database" not in view["roles"]:
+        return text
+    log = __salt__["daemon.log_since"]("slurmdbd", time.time() - _ANSWER_S)
+    said = "; ".join(slurm_answers.reasons(log))
+    return f"{text} Its log here: {said}" if said else text
 
 
 def clusters():
@@ -151,16 +154,9 @@ def _dbd_client():
         return None
     folder = _CLIENT
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    lines = {
-        "ClusterName": view["cluster"]["name"],
-        "SlurmctldHost": view["peers"]["controller"][0]["name"],
-        "SlurmUser": "slurm",
-        "AccountingStorageType": "accounting_storage/slurmdbd",
-        "AccountingStorageHost": view["host"]["name"],
-        "AccountingStoragePort": view["slurm"]["ports"]["slurmdbd"],
-    }
+    controllers = [peer["name"] for peer in view["peers"]["controller"]]
     path = os.path.join(folder, "slurm.conf")
-    _write(path, "".join(f"{key}={value}\n" for key, value in lines.items()))
+    _write(path, slurm_daemons.client_conf(view, controllers))
     return path
 
 
@@ -228,13 +224,17 @@ def facts():
     """
     view = __salt__["saltern.view"]()
     mine = slurm_daemons.of(view["roles"])
+    found = {"daemons": {name: _daemon_facts(name) for name in mine}}
+    if __salt__["slurm_database.here"]():
+        found["mariadb"] = _error_or(__salt__["slurm_database.missing"])
     if not mine:
-        return {"daemons": {}}
-    found = {"tree": _tree(), "daemons": {name: _daemon_facts(name) for name in mine}}
+        return found
+    found["tree"] = _tree()
     if "slurmdbd" in mine:
         found["slurmdbd"] = _error_of(await_slurmdbd, 0)
     if "slurmctld" in mine:
         found["clusters"] = _error_or(clusters)
+        found["shared_state"] = __salt__["slurm_state.facts"]()
     if mine != ["slurmdbd"]:
         found["pings"] = _error_or(_pings)
     if "slurmd" in mine:

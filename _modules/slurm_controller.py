@@ -14,6 +14,8 @@ __virtualname__ = "slurm_controller"
 _CONF = "/etc/slurm"
 _FILES = ("cgroup.conf", "gres.conf", "slurm.conf")
 _APPLIED = "/var/lib/saltern/slurm_conf"  # what the running controller last took
+_CLIENT = "/var/lib/saltern/slurmctld_client"  # a configuration that knows this host only
+_STANDBY = "in standby mode"  # of a client's error, ESLURM_IN_STANDBY_MODE
 _ANSWER_S = 30
 _APPLY_S = 120
 _PAUSE_S = 0.5
@@ -102,9 +104,12 @@ def pending(planned=False, raised=False):
     }
     if not status["active"]:
         return {**found, "state": "stopped"}
+    waits = standby()
+    if waits and found["action"] != "NOTHING":
+        found["action"] = "RESTART"  # a reconfigure reaches the controller in charge only
     if planned and before and before != now:
         return found
-    matches = _matches()
+    matches = waits or _matches()
     if before == now and matches:
         return {**found, "state": "same"}
     if matches and _has_read_all(status):
@@ -145,7 +150,7 @@ def confirm(since):
     deadline = time.monotonic() + _ANSWER_S
     while time.monotonic() < deadline:
         status = __salt__["daemon.status"]("slurmctld")
-        if status["active"] and _has_read_all(status) and _matches():
+        if status["active"] and _has_read_all(status) and (standby() or _matches()):
             record()
             return
         if not status["active"] and status["properties"].get("Result") != "success":
@@ -175,17 +180,15 @@ def apply(action):
         record()
         return
     former = _read(_APPLIED)
-    changes = slurm_conf_changes.reshaped_nodes(former, _read(_CONF))
+    in_charge = not standby()
+    changes = slurm_conf_changes.reshaped_nodes(former, _read(_CONF)) if in_charge else {}
     try:
         __salt__["node_reshape.hold"](changes)
     except CommandExecutionError as error:
         raise CommandExecutionError(f"{error}. {_roll_back(former)}") from None
     mark = time.time()
     try:
-        if action == "RESTART":
-            __salt__["daemon.start"]("slurmctld")
-        # Also after a restart: it is what brings the files to the nodes.
-        _scontrol(["reconfigure"], _APPLY_S)
+        _tell(action, in_charge)
         confirm(mark)
     except CommandExecutionError as error:
         end = _roll_back(former)
@@ -194,6 +197,36 @@ def apply(action):
             f"slurmctld refused the new configuration: {error}. {end}"
         ) from None
     __salt__["node_reshape.release"](mark)
+
+
+def _tell(action, in_charge):
+    """A reconfigure reaches the controller in charge only; one that waits is started again."""
+    if action == "RESTART" or not in_charge:
+        __salt__["daemon.start"]("slurmctld")
+    if in_charge:
+        # Also after a restart: it is what brings the files to the nodes.
+        _scontrol(["reconfigure"], _APPLY_S)
+
+
+def standby():
+    """Whether this host's slurmctld waits for the one in charge to fail.
+
+    Returns bool; False as well when it does not answer, and with one controller.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt0*' slurm_controller.standby
+    """
+    view = __salt__["saltern.view"]()
+    if len(view["peers"]["controller"]) == 1:
+        return False
+    os.makedirs(_CLIENT, mode=0o700, exist_ok=True)
+    text = slurm_daemons.client_conf(view, [view["host"]["name"]])
+    _write(_CLIENT, {"slurm.conf": text})
+    result = _scontrol(["show", "config"], _ANSWER_S, {"SLURM_CONF": f"{_CLIENT}/slurm.conf"})
+    return _STANDBY in result["stderr"]
 
 
 def enforced():
@@ -265,12 +298,13 @@ def _has_read_all(status):
     return all(stamp <= status["started"] or stamp > time.time() for stamp in stamps)
 
 
-def _scontrol(arguments, timeout):
+def _scontrol(arguments, timeout, env=None):
     try:
         return __salt__["cmd.run_all"](
             [f"{slurm_daemons.TREE}/bin/scontrol", *arguments],
             python_shell=False,
             timeout=timeout,
+            env=env,
             ignore_retcode=True,
             output_loglevel="quiet",
         )

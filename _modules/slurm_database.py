@@ -1,10 +1,15 @@
 """slurmdbd's database in MariaDB, through the server's socket as root. No secret in an argument."""
 
+import os
+
+import salt.utils.files
 from salt.exceptions import CommandExecutionError
 from saltern import database_conf
 
 __virtualname__ = "slurm_database"
 
+_ACCOUNT = "account"
+_DBD_CONF = "/etc/slurm/slurmdbd.conf"
 _TIMEOUT_S = 60
 
 
@@ -23,13 +28,47 @@ def conf_text():
 
         salt 'mgmt01' slurm_database.conf_text
     """
-    return database_conf.text(__salt__["saltern.view"]("accounting"))
+    return database_conf.text(__salt__["saltern.view"]())
+
+
+def here():
+    """Whether this host runs MariaDB.
+
+    Returns bool.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_database.here
+    """
+    view = __salt__["saltern.view"]()
+    return any(peer["name"] == view["host"]["name"] for peer in view["peers"]["mariadb"])
+
+
+def moves():
+    """Why a running slurmdbd may not be sent to the plan's MariaDB: its data would stay behind.
+
+    Returns a list of str.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_database.moves
+    """
+    if not os.path.exists(_DBD_CONF) or not __salt__["daemon.status"]("slurmdbd")["active"]:
+        return []
+    with salt.utils.files.fopen(_DBD_CONF, encoding="utf-8") as file:
+        problem = database_conf.moves(file.read(), __salt__["saltern.view"]())
+    return [str(problem)] if problem else []
 
 
 def missing():
     """What slurmdbd lacks in the database.
 
-    Returns a list of ``database``, ``account``; empty when it can work.
+    Returns a list of str: ``database``, and ``account NAME`` for each host from which slurmdbd
+    could not connect; empty when it can work.
     Raises CommandExecutionError when MariaDB cannot be reached.
 
     CLI Example:
@@ -38,34 +77,41 @@ def missing():
 
         salt 'mgmt01' slurm_database.missing
     """
-    counts = _query(database_conf.QUERY).split()
-    found = [] if counts[0] != "0" else ["database"]
-    if counts[1] == "0" or not _password_fits():
-        found.append("account")
-    return found
+    found = []
+    for client in database_conf.clients(__salt__["saltern.view"]()):
+        database, rights = _query(database_conf.query(client)).split()
+        if database == "0":
+            found.append("database")
+        if rights == "0" or not _password_fits(client):
+            found.append(f"{_ACCOUNT} {client}")
+    return list(dict.fromkeys(found))
 
 
 def make(parts):
     """Make what ``missing`` names.
 
-    parts: list of ``database``, ``account``
+    parts: list of str, as ``missing`` gives it
     Raises CommandExecutionError with MariaDB's words.
 
     CLI Example:
 
     .. code-block:: bash
 
-        salt 'mgmt01' slurm_database.make '["database", "account"]'
+        salt 'mgmt01' slurm_database.make '["database", "account localhost"]'
     """
     if "database" in parts:
         _query(database_conf.MAKE_DATABASE)
-    if "account" in parts:
-        __salt__["saltern.secret_stdin"](_client(), database_conf.MAKE_ACCOUNT, _TIMEOUT_S)
+    for part in parts:
+        kind, _, client = part.partition(" ")
+        if kind == _ACCOUNT:
+            sql = database_conf.make_account(client)
+            __salt__["saltern.secret_stdin"](_client(), sql, _TIMEOUT_S)
 
 
-def _password_fits():
+def _password_fits(client):
     try:
-        __salt__["saltern.secret_stdin"](_client(), database_conf.CHECK_ACCOUNT, _TIMEOUT_S)
+        sql = database_conf.check_account(client)
+        __salt__["saltern.secret_stdin"](_client(), sql, _TIMEOUT_S)
     except CommandExecutionError as error:
         if database_conf.ACCOUNT_DIFFERS in str(error):
             return False

@@ -10,7 +10,7 @@ def __virtual__():
 
 
 def slurmdbd_answers(name, timeout):
-    """Wait until slurmdbd of this host answers; changes nothing.
+    """Wait until a slurmdbd of the cluster answers; changes nothing.
 
     name: str, for people
     timeout: int, seconds

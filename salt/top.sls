@@ -21,8 +21,12 @@ base:
     - p1_foundation.munge
     - p4_scheduler
     - p4_scheduler.deployed
-    - p4_scheduler.database
     - p4_scheduler.slurmdbd
+
+  'saltern:roles:mariadb':
+    - match: pillar
+    - p4_scheduler
+    - p4_scheduler.database
 
   'saltern:roles:controller':
     - match: pillar

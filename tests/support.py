@@ -44,6 +44,8 @@ def everyone() -> dict[str, Any]:
                 "ctl1": "controller",
                 "ctl2": "controller",
                 "db1": "database",
+                "db2": "database",
+                "sql1": "mariadb",
                 "bld1": "builder",
                 "login1": "login",
                 "cpu1": "compute",

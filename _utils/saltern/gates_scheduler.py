@@ -7,6 +7,7 @@ from typing import Any
 
 from saltern import build_features, slurm_answers, slurm_daemons
 from saltern.gates import real_memory_mb
+from saltern.gates_shared_state import shared_state
 from saltern.problem import Problem
 
 Facts = Mapping[str, Any]
@@ -18,13 +19,16 @@ def scheduler(facts: Facts, view: View) -> list[Problem]:
 
     facts: what ``slurm_cluster.facts`` collects
     """
+    found = list(_mariadb(facts["mariadb"])) if "mariadb" in facts else []
     if not facts["daemons"]:
-        return []
-    found = [*_tree(facts["tree"], view["build"]["features"]), *_daemons(facts["daemons"])]
+        return found
+    found += [*_tree(facts["tree"], view["build"]["features"]), *_daemons(facts["daemons"])]
     if "slurmdbd" in facts:
         found += _slurmdbd(facts["slurmdbd"])
     if "clusters" in facts:
         found += _clusters(facts["clusters"], view["cluster"]["name"])
+    if facts.get("shared_state"):
+        found += shared_state(facts["shared_state"])
     if "pings" in facts:
         found += _pings(facts["pings"], view)
     if "node" in facts:
@@ -79,6 +83,15 @@ def _daemons(daemons: Mapping[str, Facts]) -> Iterator[Problem]:
             )
         if name == "slurmd":
             yield from slurm_daemons.spares_jobs(properties)
+
+
+def _mariadb(answer: Facts) -> Iterator[Problem]:
+    advice = "run the state p4_scheduler.database here"
+    if answer["error"]:
+        yield Problem("MariaDB", answer["error"], "an answer", "look at its unit and log here")
+    elif answer["value"]:
+        lacking = f"no {', no '.join(answer['value'])}"
+        yield Problem("MariaDB", lacking, "slurmdbd's database and accounts", advice)
 
 
 def _slurmdbd(answer: Facts) -> Iterator[Problem]:

@@ -118,15 +118,32 @@ def _check_singles(data: Data, hosts: Hosts, partitions: Members) -> Found:
     needs = {role: names for role, names in counts.items() if role in roles.SLURM}
     if not any(needs.values()) or not all(host.sound for host in hosts.values()):
         return
-    for role in ("controller", "database", "builder"):
-        if len(counts[role]) == 1 or (role == "controller" and counts[role]):
-            continue
-        found = "none" if not counts[role] else f"{len(counts[role])}: {nodeset.fold(counts[role])}"
-        yield Problem(
-            "hosts",
-            f"{found} with the role {role}",
-            "at least one" if role == "controller" else "exactly one",
+    for role, (least, most) in _COUNTS.items():
+        count = len(counts[role])
+        if count < least or (most and count > most):
+            found = f"{count}: {nodeset.fold(counts[role])}" if count else "none"
+            yield Problem("hosts", f"{found} with the role {role}", _count_words(least, most))
+
+
+# role: (least, most) hosts of a cluster; most 0 for no bound. slurmdbd.conf(5) knows one
+# DbdBackupHost.
+_COUNTS = {"controller": (1, 0), "database": (1, 2), "mariadb": (0, 1), "builder": (1, 1)}
+
+
+def _count_words(least: int, most: int) -> str:
+    if least == most:
+        return f"exactly {_WORDS[least]}"
+    return " and ".join(
+        words
+        for words, given in (
+            (f"at least {_WORDS[least]}", least),
+            (f"at most {_WORDS[most]}", most),
         )
+        if given
+    )
+
+
+_WORDS = ("none", "one", "two")
 
 
 def _check_node_types(data: Data, hosts: Hosts, partitions: Members) -> Found:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 MEANING = {
     "controller": "runs slurmctld; the first one in the plan is the primary",
-    "database": "runs MariaDB and slurmdbd",
+    "database": "runs slurmdbd, a second one in reserve; the first one MariaDB too, unless another "
+    "host has the role mariadb",
+    "mariadb": "runs MariaDB for the database hosts, apart from them",
     "storage": "serves shared file systems",
     "builder": "builds hwloc, PMIx and Slurm once, and serves the artefact",
     "login": "where users log in and submit",
@@ -16,7 +18,7 @@ MEANING = {
 
 # Hosts on which users run their own programs may not hold what the whole cluster trusts.
 OPEN = frozenset({"login", "compute", "gpu"})
-GUARDED = frozenset({"controller", "database", "builder", "directory"})
+GUARDED = frozenset({"controller", "database", "mariadb", "builder", "directory"})
 
 # Hosts that speak to Slurm need the tree, munge and the fixed accounts.
 SLURM = frozenset({"controller", "database", "login", "compute", "gpu"})
@@ -26,7 +28,7 @@ PEERS = ("controller", "database", "builder", "storage", "monitoring", "director
 
 SECRETS = {
     "munge_key": SLURM,
-    "slurmdbd_password": frozenset({"database"}),
+    "slurmdbd_password": frozenset({"database", "mariadb"}),
     "jwt_key": frozenset({"controller", "database"}),
 }
 

@@ -23,6 +23,7 @@ _ORIGINS = {
     "DbdPort": "slurm:ports:slurmdbd",
     "AccountingStoragePort": "slurm:ports:slurmdbd",
     "AccountingStorageHost": "hosts (the role database)",
+    "AccountingStorageBackupHost": "hosts (the role database)",
     "DbdHost": "hosts (the role database)",
     "StateSaveLocation": "slurm:state_dir",
     "SlurmdSpoolDir": "slurm:spool_dir",
@@ -77,7 +78,7 @@ def slurm(view: View, given: Mapping[str, Any]) -> dict[str, Any]:
         "AuthType": "auth/munge",
         **_tokens(view),
         "AccountingStorageType": "accounting_storage/slurmdbd",
-        "AccountingStorageHost": view["peers"]["database"][0]["name"],
+        **_in_order(view, "AccountingStorageHost", "AccountingStorageBackupHost"),
         "AccountingStoragePort": conf["ports"]["slurmdbd"],
         "AccountingStorageTRES": ["gres/gpu"] if gpus else [],
         "SlurmctldParameters": ["enable_configless"],
@@ -182,18 +183,32 @@ def slurmdbd(view: View) -> dict[str, Any]:
     return {
         "AuthType": "auth/munge",
         **_tokens(view),
-        "DbdHost": view["host"]["name"],
+        **_in_order(view, "DbdHost", "DbdBackupHost"),
         "DbdPort": view["slurm"]["ports"]["slurmdbd"],
         "SlurmUser": "slurm",
         "LogFile": f"{view['slurm']['log_dir']}/slurmdbd.log",
         "LogTimeFormat": "rfc5424_ms",
         "PidFile": "/run/slurmdbd/slurmdbd.pid",
         "StorageType": "accounting_storage/mysql",
-        "StorageHost": "localhost",
+        "StorageHost": storage_host(view),
         "StorageLoc": DATABASE,
         "StorageUser": DATABASE_USER,
         "StoragePass": "<secret:slurmdbd_password>",
     }
+
+
+def _in_order(view: View, *keys: str) -> dict[str, Any]:
+    """The database hosts: the primary, and the one in reserve if there is one."""
+    names = [peer["name"] for peer in view["peers"]["database"]]
+    return dict(zip(keys, names, strict=False))
+
+
+def storage_host(view: View) -> str:
+    """Where a slurmdbd finds MariaDB: through the socket on the same host, where its account is
+    another than over the network."""
+    peer = view["peers"]["mariadb"][0]
+    local = peer["name"] == view["host"]["name"]
+    return "localhost" if local else str(peer["address"] or peer["name"])
 
 
 def _tokens(view: View) -> dict[str, Any]:

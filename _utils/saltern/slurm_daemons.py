@@ -25,6 +25,24 @@ def of(host_roles: Sequence[str]) -> list[str]:
     return found
 
 
+def client_conf(view: Mapping[str, Any], controllers: Sequence[str]) -> str:
+    """A slurm.conf that is just enough for a client, where none stands or the cluster's says more.
+
+    controllers: names of those that the client may ask
+    """
+    hosts = [peer["name"] for peer in view["peers"]["database"]]
+    pairs = [
+        ("ClusterName", view["cluster"]["name"]),
+        *(("SlurmctldHost", name) for name in controllers),
+        ("SlurmctldPort", view["slurm"]["ports"]["slurmctld"]),
+        ("SlurmUser", "slurm"),
+        ("AccountingStorageType", "accounting_storage/slurmdbd"),
+        *zip(("AccountingStorageHost", "AccountingStorageBackupHost"), hosts, strict=False),
+        ("AccountingStoragePort", view["slurm"]["ports"]["slurmdbd"]),
+    ]
+    return "".join(f"{key}={value}\n" for key, value in pairs)
+
+
 def restart_reasons(
     status: Mapping[str, Any], binary: str | None, files: Mapping[str, float]
 ) -> list[str]:

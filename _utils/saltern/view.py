@@ -60,15 +60,18 @@ def _all_hosts(plan: Plan, host: Host) -> list[nodeset.Run]:
 
 
 def _peers(plan: Plan, host: Host) -> dict[str, list[dict[str, Any]]]:
-    known = {
-        role: [{"name": peer.name, "address": peer.address} for peer in plan.with_role(role)]
-        for role in roles.PEERS
-    }
+    known = {role: _named(plan.with_role(role)) for role in roles.PEERS}
+    # A database host runs MariaDB as well, unless a host of its own does.
+    known["mariadb"] = (_named(plan.with_role("mariadb")) or known["database"])[:1]
     known["time"] = [
         {"name": name, "address": plan.hosts[name].address}
         for name in plan.data["foundation"]["time"]["serve"]
     ]
     return known
+
+
+def _named(hosts: Iterable[Host]) -> list[dict[str, Any]]:
+    return [{"name": host.name, "address": host.address} for host in hosts]
 
 
 def _foundation(plan: Plan, host: Host) -> dict[str, Any]:
@@ -187,7 +190,7 @@ SECTIONS: Mapping[str, tuple[frozenset[str] | None, Callable[[Plan, Host], Any]]
     "mirror": (roles.SLURM | {"builder"}, _section("mirror")),
     "build": (roles.SLURM | {"builder"}, _section("build")),
     "slurm": (roles.SLURM, _slurm),
-    "accounting": (frozenset({"controller", "database"}), _section("accounting")),
+    "accounting": (frozenset({"controller", "database", "mariadb"}), _section("accounting")),
     "health": (roles.JOBS | {"controller"}, _section("health")),
     "accounts": (frozenset({"controller"}), _accounts),
 }

@@ -1,7 +1,6 @@
 # The controller: slurmdbd answers and knows the cluster before slurmctld first starts; a changed configuration is
 # judged by Slurm, then taken by the running daemon without ending a job.
 {%- set slurm = salt['saltern.view']('slurm') %}
-{%- set database = salt['saltern.view']('peers:database')[0] %}
 include:
   - p4_scheduler.conf_dir
   - p4_scheduler.logs
@@ -26,6 +25,18 @@ include:
     - require:
       - slurm_conf: "slurmctld: configuration"
 
+{%- if salt['saltern.view']('peers:controller') | length > 1 %}
+# Before the daemon: a second controller with a state of its own would take over without the jobs.
+"slurmctld: shared state":
+  slurm_state.shared:
+    - name: {{ slurm.state_dir }}
+    - timeout: {{ salt['saltern.view']('waits:slurmctld_s') }}
+    - require:
+      - file: "slurmctld: state folder"
+    - require_in:
+      - daemon: "slurmctld: daemon"
+{%- endif %}
+
 "slurmctld: unit":
   file.managed:
     - name: /etc/systemd/system/slurmctld.service
@@ -40,14 +51,11 @@ include:
       - slurm_conf: "slurmctld: configuration"
 
 "slurmctld: waits for slurmdbd":
-  saltern.waited:
+  slurm_cluster.slurmdbd_answers:
     - name: slurmdbd
-    - host: {{ database.name }}
-    - port: {{ slurm.ports.slurmdbd }}
     - timeout: {{ salt['saltern.view']('waits:slurmdbd_s') }}
-    - what: slurmdbd
     - require:
-      - sls: p4_scheduler.conf_dir
+      - slurm_conf: "slurmctld: configuration"
 {%- if 'database' in salt['saltern.view']('roles') %}
       - sls: p4_scheduler.slurmdbd
 {%- endif %}
@@ -56,8 +64,7 @@ include:
   slurm_cluster.registered:
     - name: {{ salt['saltern.view']('cluster:name') }}
     - require:
-      - saltern: "slurmctld: waits for slurmdbd"
-      - slurm_conf: "slurmctld: configuration"
+      - slurm_cluster: "slurmctld: waits for slurmdbd"
 
 # Before the daemon: a running one takes the change without a restart, and refuses what it cannot use.
 "slurmctld: running configuration":

@@ -1,7 +1,12 @@
-"""The lab as tests see it: commands in hosts, changes of the plan, waits with a bound."""
+"""The lab as tests see it: commands in hosts, changes of the plan, waits with a bound.
+
+A lab's progress goes to the terminal, because it takes minutes; after a failure the last words of
+its hosts go there too, because then the lab is gone.
+"""
 
 import contextlib
 import json
+import os
 import shlex
 import subprocess
 import time
@@ -9,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from testinfra.backend.base import BaseBackend
 from testinfra.host import Host
@@ -16,6 +22,15 @@ from testinfra.host import Host
 ROOT = Path(__file__).resolve().parents[2]
 LAB = str(ROOT / "lab/lab")
 PLAN = "/etc/saltern/plan"
+# What a failure is judged by, on each host. The journal of the daemons holds no secret (a test
+# looks).
+SAYS = (
+    "systemctl --failed --no-legend; "
+    "journalctl -b -n 40 --no-pager -o short-iso -u 'salt-*' -u 'slurm*' -u sackd -u munge "
+    "-u chrony -u mariadb; "
+    "tail -n 15 /var/log/slurm/*.log 2>/dev/null; "
+    "tail -n 15 /var/lib/saltern/build/logs/*/* 2>/dev/null"
+)
 
 
 class Backend(BaseBackend):
@@ -39,6 +54,11 @@ class Lab:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.printed = ""
+
+    def destroy(self) -> None:
+        """Away with it, whether it is there or not."""
+        self._run([LAB, "destroy", "--name", self.name], timeout=300, check=False)
 
     def do(self, *words: str, timeout: float = 300) -> str:
         """A command of `lab/lab`."""
@@ -157,3 +177,51 @@ def until(condition: Callable[[], Any], seconds: float, what: str) -> Any:
             return found
         assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
         time.sleep(0.5)
+
+
+@contextlib.contextmanager
+def started(request: pytest.FixtureRequest, name: str, topology: str = "first") -> Iterator[Lab]:
+    """A lab that did not exist before, while the context lasts; ``printed`` is what it said."""
+    if os.geteuid() != 0:
+        pytest.fail("the lab needs root")
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    lab, failed = Lab(name), request.session.testsfailed
+    lab.destroy()
+    try:
+        with capture.global_and_fixture_disabled():
+            lab.printed = _cluster(lab, topology)
+        yield lab
+        if request.session.testsfailed > failed:
+            with capture.global_and_fixture_disabled():
+                _tell(lab)
+    finally:
+        if not os.environ.get("SALTERN_KEEP_LAB"):
+            lab.destroy()
+
+
+def _cluster(lab: Lab, topology: str) -> str:
+    """`lab/lab cluster`, line by line to the terminal; returns what it printed."""
+    lines = []
+    with subprocess.Popen(
+        [LAB, "cluster", "--name", lab.name, "--topology", topology],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as run:
+        print()
+        for line in run.stdout or ():
+            print(f"  | {line}", end="", flush=True)
+            lines.append(line)
+    if run.returncode != 0:
+        _tell(lab)
+        pytest.fail("make cluster failed; see above")
+    return "".join(lines)
+
+
+def _tell(lab: Lab) -> None:
+    """The last words of every host, to the terminal."""
+    status = lab.do("status", "--json")
+    for host in json.loads(status)["hosts"]:
+        said = lab.attempt(host, SAYS, timeout=60)
+        print(f"\n---- {host}: daemons and logs\n{said.stdout}{said.stderr}", flush=True)

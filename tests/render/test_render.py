@@ -11,10 +11,15 @@ from support import everyone, example
 
 REQUISITES = ("require", "watch", "onchanges", "prereq", "listen", "onfail")
 ORDER = ("p0_plan", "p1_foundation", "p4_scheduler", "p5_environment", "p7_identity", "service")
-HOSTS = ("ctl1", "ctl2", "db1", "bld1", "login1", "cpu1", "gpu1", "store1", "mon1", "dir1")
+HOSTS = (
+    *("ctl1", "ctl2", "db1", "db2", "sql1", "bld1"),
+    *("login1", "cpu1", "gpu1", "store1", "mon1", "dir1"),
+)
 SECRETS = {
     "ctl1": {"munge_key", "jwt_key"},
     "db1": {"munge_key", "jwt_key", "slurmdbd_password"},
+    "db2": {"munge_key", "jwt_key", "slurmdbd_password"},
+    "sql1": {"slurmdbd_password"},
     "bld1": set(),
     "login1": {"munge_key"},
     "cpu1": {"munge_key"},
@@ -193,3 +198,26 @@ def test_the_provider_lbnl_compiles_too(tmp_path):
     for chunk in chunks:
         targets(chunk, chunks)
     assert "nhc_lbnl" in {chunk["state"] for chunk in chunks}
+
+
+def test_a_small_cluster_has_everything_on_one_host(tmp_path):
+    chunks = Compiler(tmp_path, example()).chunks("mgmt01", "Debian 13")
+    needs = {chunk["__id__"]: targets(chunk, chunks) for chunk in chunks}
+    before = {chunk["__sls__"] for chunk in needs["slurmdbd: daemon"]}
+    assert "p4_scheduler.database" in before
+    assert {"slurmdbd: waits for MariaDB", "slurmdbd: another answers"}.isdisjoint(needs)
+
+
+def test_a_slurmdbd_in_reserve_waits_for_mariadb_and_for_the_first(compiled):
+    for host, waits in (
+        ("db1", {"slurmdbd: waits for MariaDB"}),
+        ("db2", {"slurmdbd: waits for MariaDB", "slurmdbd: another answers"}),
+    ):
+        chunks = compiled[host]
+        daemon = next(chunk for chunk in chunks if chunk["__id__"] == "slurmdbd: daemon")
+        before = {chunk["__id__"] for chunk in targets(daemon, chunks)}
+        assert waits == before & {"slurmdbd: waits for MariaDB", "slurmdbd: another answers"}
+    packages = {
+        host for host in compiled if any(c["__id__"] == "database: package" for c in compiled[host])
+    }
+    assert packages == {"sql1"}

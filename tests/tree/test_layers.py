@@ -170,6 +170,7 @@ ASKED = {
     "slurm_cluster.servers",
     "slurm_conf.slurmdbd_text",
     "slurm_database.conf_text",
+    "slurm_database.here",
     "slurm_nodes.slurmd_arguments",
 }
 

@@ -133,3 +133,18 @@ def test_a_failed_condition_is_a_failure_with_its_name():
 @pytest.mark.parametrize("flags", [["DRAIN"], ["DRAIN", "SOME_NEW_FLAG"], ["MAINTENANCE"]], ids=str)
 def test_a_persons_drain_is_no_fault(flags):
     assert scheduler(changed(node_facts(), NODE + "flags", flags), view_of("node01")) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"error": "", "value": []}, None),
+        ({"error": "", "value": ["database", "account 10.0.0.2"]}, "no database, no account 10"),
+        ({"error": "MariaDB on this host does not answer", "value": None}, "does not answer"),
+    ],
+    ids=["whole", "bare", "silent"],
+)
+def test_a_host_that_only_runs_mariadb_has_its_gate(answer, words):
+    found = [str(one) for one in scheduler({"daemons": {}, "mariadb": answer}, {})]
+    assert len(found) == (1 if words else 0)
+    assert all(words in one for one in found)

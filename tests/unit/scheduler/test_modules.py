@@ -17,11 +17,20 @@ def said(stdout="", stderr="", retcode=0):
     return {"stdout": stdout, "stderr": stderr, "retcode": retcode}
 
 
-def reads(path=""):
-    value = VIEW
-    for key in path.split(":") if path else []:
-        value = value[key]
-    return value
+def of(host, raw):
+    """A module's `saltern.view` on a host of a plan."""
+    mine = view.of(plan.resolve(SCHEMA, raw), host)
+
+    def reads(path=""):
+        value = mine
+        for key in path.split(":") if path else []:
+            value = value[key]
+        return value
+
+    return reads
+
+
+reads = of("mgmt01", example())
 
 
 # --- slurm_conf ---
@@ -89,6 +98,7 @@ class Controller:
         self.takes, self.running, self.word = takes, running, status_word
         self.started, self.told = 0.0, []
         salt = {
+            "saltern.view": reads,
             "daemon.status": lambda name: self.status(),
             "daemon.start": self.start,
             "daemon.log_since": lambda name, since: "x fatal: it will not do" if not takes else "",
@@ -205,6 +215,51 @@ def test_a_refusal_without_a_former_configuration_says_so(tmp_path):
         cluster.module.apply("RECONFIGURE")
 
 
+def waits(cluster, words):
+    """It is the second of two controllers, and its slurmctld alone says so."""
+    two = example(**{"hosts:mgmt02": {"roles": ["controller"], "address": "10.0.0.2"}})
+    cluster.salt["saltern.view"] = of("mgmt02", two)
+    cluster.module._CLIENT = f"{cluster.conf}/client"
+    plain = cluster.salt["cmd.run_all"]
+
+    def run(command, env=None, **options):
+        if env is None:
+            return plain(command, **options)
+        assert env == {"SLURM_CONF": f"{cluster.module._CLIENT}/slurm.conf"}
+        return said(stderr=words, retcode=1 if words else 0)
+
+    cluster.salt["cmd.run_all"] = run
+
+
+STANDBY = "scontrol: error: Slurm backup controller in standby mode"
+
+
+def test_a_controller_in_reserve_takes_a_change_by_a_restart_of_its_own(tmp_path):
+    """A reconfigure goes to the one in charge; the other would keep its old file for ever."""
+    cluster = Controller(tmp_path)
+    waits(cluster, STANDBY)
+    cluster.write(cluster.applied, "KillWait=30\n")
+    cluster.write(cluster.conf, "KillWait=45\n")
+    assert cluster.module.standby()
+    assert cluster.module.pending()["action"] == "RESTART"
+    cluster.module.apply("RESTART")
+    assert cluster.told == [("hold", {}), "restart", "release"]
+    assert cluster.read(cluster.applied) == "KillWait=45\n"
+    only = (cluster.conf / "client" / "slurm.conf").read_text(encoding="utf-8")
+    assert "SlurmctldHost=mgmt02\n" in only
+    assert "SlurmctldHost=mgmt01" not in only
+
+
+def test_one_in_charge_reconfigures_whatever_its_place(tmp_path):
+    cluster = Controller(tmp_path)
+    waits(cluster, "")
+    cluster.write(cluster.applied, "KillWait=30\n")
+    cluster.write(cluster.conf, "KillWait=45\n")
+    assert not cluster.module.standby()
+    cluster.module.apply(cluster.module.pending()["action"])
+    assert "reconfigure" in cluster.told
+
+
 # --- daemon ---
 
 
@@ -297,11 +352,24 @@ def test_accounting_that_does_not_answer_is_an_error_not_an_empty_list():
 # --- slurm_database ---
 
 
-def database(counts, *, account=None):
+PAIR = example(
+    **{
+        "hosts:db2": {"roles": ["database"], "address": "10.0.0.2"},
+        "hosts:sql1": {"roles": ["mariadb"], "address": "10.0.0.3"},
+    }
+)
+
+
+def database(counts, *, account=None, mine=reads):
     stdin = create_autospec(load("modules", "saltern").secret_stdin, side_effect=account)
     run = Mock(return_value=said(counts))
     platform = Mock(return_value={"mariadb": {"client": "mariadb"}})
-    salt = {"cmd.run_all": run, "saltern.secret_stdin": stdin, "saltern.platform": platform}
+    salt = {
+        "cmd.run_all": run,
+        "saltern.secret_stdin": stdin,
+        "saltern.platform": platform,
+        "saltern.view": mine,
+    }
     return load("modules", "slurm_database", __salt__=salt), run, stdin
 
 
@@ -312,14 +380,57 @@ DIFFERS = CommandExecutionError(f"mariadb: ERROR 1644: {database_conf.ACCOUNT_DI
     ("counts", "account", "missing"),
     [
         ("1\t1", None, []),
-        ("0\t0", None, ["database", "account"]),
-        ("1\t0", None, ["account"]),
-        ("1\t1", DIFFERS, ["account"]),
+        ("0\t0", None, ["database", "account localhost"]),
+        ("1\t0", None, ["account localhost"]),
+        ("1\t1", DIFFERS, ["account localhost"]),
     ],
     ids=["all there", "bare", "no rights", "another password"],
 )
 def test_what_slurmdbd_lacks(counts, account, missing):
     assert database(counts, account=account)[0].missing() == missing
+
+
+def test_each_slurmdbd_has_an_account_and_nobody_else():
+    """MariaDB on a host of its own; accounts are for addresses, never for any host."""
+    module, run, stdin = database("1\t0", mine=of("sql1", PAIR))
+    assert module.missing() == ["account 10.213.0.11", "account 10.0.0.2"]
+    run.return_value, stdin.side_effect = said("1\t1"), None
+    module.make(["account 10.0.0.2"])
+    assert "'slurm'@'10.0.0.2' IDENTIFIED BY '<secret:slurmdbd_password>'" in str(stdin.mock_calls)
+    assert "'%'" not in str(run.mock_calls) + str(stdin.mock_calls)
+
+
+def test_mariadb_runs_on_its_own_host_or_the_first_slurmdbds():
+    alone = {**PAIR, "hosts": {k: v for k, v in PAIR["hosts"].items() if k != "sql1"}}
+    for raw, hosts in ((PAIR, {"sql1"}), (alone, {"mgmt01"})):
+        runs_it = {
+            host
+            for host in ("mgmt01", "db2", "sql1", "node01")
+            if host in raw["hosts"] or host == "node01"
+            if database("", mine=of(host, raw))[0].here()
+        }
+        assert runs_it == hosts
+
+
+@pytest.mark.parametrize(
+    ("conf", "active", "refused"),
+    [
+        ("StorageHost=localhost\n", True, True),
+        ("StorageHost=localhost\n", False, False),
+        ("StorageHost=10.0.0.3\n", True, False),
+        (None, True, False),
+    ],
+    ids=["moves", "moves while it is stopped", "stays", "new"],
+)
+def test_accounting_does_not_start_empty_elsewhere(tmp_path, conf, active, refused):
+    module, *_ = database("", mine=of("mgmt01", PAIR))
+    module.__salt__["daemon.status"] = lambda name: {"active": active}
+    module._DBD_CONF = str(tmp_path / "slurmdbd.conf")
+    if conf:
+        (tmp_path / "slurmdbd.conf").write_text(conf, encoding="utf-8")
+    problems = module.moves()
+    assert bool(problems) == refused
+    assert not refused or ("localhost" in problems[0] and "10.0.0.3" in problems[0])
 
 
 def test_an_unreachable_server_is_an_error():
@@ -331,16 +442,19 @@ def test_an_unreachable_server_is_an_error():
 
 def test_the_password_is_never_in_a_command_or_a_text_of_ours():
     module, run, stdin = database("0\t0")
-    module.make(["database", "account"])
+    module.make(["database", "account localhost"])
     texts = [str(call) for call in [*run.mock_calls, *stdin.mock_calls]]
     assert any("<secret:slurmdbd_password>" in text for text in texts)
     assert all("password" not in " ".join(call.args[0]) for call in run.mock_calls)
 
 
 def test_mariadb_has_schedmds_values_and_stays_at_home():
-    text = database_conf.text({"buffer_pool_mb": 4096})
-    assert "innodb_buffer_pool_size = 4096M" in text
-    assert "innodb_log_file_size = 1024M" in text
+    text = database_conf.text(VIEW)
+    pool = VIEW["accounting"]["buffer_pool_mb"]
+    assert f"innodb_buffer_pool_size = {pool}M" in text
+    assert f"innodb_log_file_size = {max(pool // 4, 48)}M" in text
     assert "innodb_lock_wait_timeout = 900" in text
     assert "loose-innodb_snapshot_isolation = OFF" in text
     assert "bind-address = 127.0.0.1" in text
+    apart = database_conf.text(of("sql1", PAIR)())
+    assert "bind-address = 10.0.0.3" in apart

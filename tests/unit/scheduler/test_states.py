@@ -249,6 +249,13 @@ def test_database_dry_run_and_real_run():
     assert (ret["result"], list(ret["changes"])) == (True, ["database", "account"])
 
 
+def test_a_database_that_would_move_fails_before_anything_is_written():
+    for problems in ([], ["hosts: it moves"]):
+        salt = {"slurm_database.moves": autospec("slurm_database", "moves", return_value=problems)}
+        ret = state("slurm_database", salt, test=True).in_place("slurmdbd")
+        assert (ret["result"], ret["changes"]) == (not problems, {})
+
+
 def test_database_that_cannot_be_made_fails():
     assert database([["account"], ["account"]])[1]["result"] is False
     unreachable = CommandExecutionError("MariaDB on this host does not answer root on its socket")

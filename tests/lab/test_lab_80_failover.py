@@ -1,0 +1,207 @@
+"""A control plane in pairs, broken on purpose while jobs run: two controllers over one state, two
+slurmdbd over one MariaDB on a host of its own. The shared state is simulated: a folder of this
+machine, bound into both hosts.
+"""
+
+import json
+import os
+import time
+
+import pytest
+from labs import Lab, started, until
+
+NAME = f"{os.environ.get('SALTERN_TEST_LAB', 'test')}p"
+STANDING = os.environ.get("SALTERN_STANDING_PAIR")
+SLURM = ". /etc/profile.d/slurm.sh; "
+SAVED_S = 15  # slurmctld writes its state some seconds after a change; a power cut loses those
+TIMEOUT_S = 10  # SlurmctldTimeout of the plan
+TAKEOVER_S = 60  # a bound, not a measure
+
+
+@pytest.fixture(scope="module")
+def pair(request):
+    """The cluster of the topology `pair`, from bare hosts."""
+    if STANDING:
+        yield Lab(STANDING)
+        return
+    with started(request, NAME, "pair") as lab:
+        yield lab
+
+
+def standby(lab, host):
+    said = lab.exec(host, "salt-call --out=json slurm_controller.standby")
+    return json.loads(said)["local"]
+
+
+def in_charge(lab, host):
+    """This host's slurmctld answers by itself, and does not wait for another."""
+    active = lab.attempt(host, "systemctl is-active slurmctld").stdout.strip() == "active"
+    return active and lab.attempt(host, SLURM + "sinfo").returncode == 0 and not standby(lab, host)
+
+
+def state(lab, job):
+    return lab.job(f"squeue -h --states=all --jobs={job} -o %T", timeout=180).strip()
+
+
+def runs_for(lab, job):
+    """Seconds; squeue's %M is [days-][hours:]minutes:seconds."""
+    minutes, seconds = lab.job(f"squeue -h --jobs={job} -o %M").strip().split(":")[-2:]
+    return 60 * int(minutes) + int(seconds)
+
+
+def submit(lab, options):
+    said = lab.job(f"sbatch --parsable --mem=100 -n1 -o /dev/null {options}", timeout=180)
+    return said.strip()
+
+
+def sleeper(lab, seconds):
+    """A job that ends well by itself; it runs when this returns."""
+    job = submit(lab, f"--wrap='sleep {seconds}'")
+    until(lambda: state(lab, job) == "RUNNING", 60, f"job {job} to run")
+    return job
+
+
+def recorded(lab, jobs):
+    """What accounting has of jobs, as a set of states."""
+    listed = ",".join(jobs)
+    command = f"sacct -n -X -P --format=jobid,state,restarts --jobs={listed}"
+    rows = [line.split("|") for line in lab.job(command).splitlines()]
+    return {job: (state, restarts) for job, state, restarts in rows}
+
+
+def lived(lab, *jobs):
+    """Each job completed, none was started twice, and accounting says so."""
+    wanted = dict.fromkeys(jobs, ("COMPLETED", "0"))
+    until(lambda: recorded(lab, jobs) == wanted, 180, f"jobs {jobs} in accounting")
+
+
+def test_a_second_run_changes_nothing(pair):
+    for host, states in pair.highstate().items():
+        wrong = [name for name, one in states.items() if one["changes"] or not one["result"]]
+        assert not wrong, f"{host}: {wrong}"
+    assert [standby(pair, host) for host in ("mgmt01", "mgmt02")] == [False, True]
+
+
+def test_a_changed_configuration_reaches_both_controllers(pair):
+    """A reconfigure reaches the one in charge only; the other is started again by itself."""
+    job = sleeper(pair, 20)
+    with pair.plan({"slurm": {"parameters": {"KillWait": 45}}}):
+        states = pair.highstate("mgmt0*")
+        for host in ("mgmt01", "mgmt02"):
+            assert all(one["result"] for one in states[host].values()), states[host]
+            said = pair.exec(host, "salt-call --out=json slurm_controller.pending")
+            assert json.loads(said)["local"]["state"] == "same"
+        assert "KillWait                = 45" in pair.job("scontrol show config | grep KillWait")
+        assert standby(pair, "mgmt02")
+    pair.highstate("mgmt0*")
+    lived(pair, job)
+
+
+def test_two_states_are_refused(pair):
+    """A mount that was lost on one controller closes its gate, and names the other's mark."""
+    pair.exec("mgmt02", "mount -t tmpfs -o mode=700,uid=slurm,gid=slurm none /srv/slurmctld")
+    try:
+        (problem,) = pair.gate("mgmt02", "p4_scheduler")
+        assert "/srv/slurmctld, the mark of mgmt01: found none; expected" in problem
+    finally:
+        pair.exec("mgmt02", "umount /srv/slurmctld")
+    assert pair.gate("mgmt02", "p4_scheduler") == []
+
+
+def test_mariadb_away_loses_no_job(pair):
+    """Scheduling and submission go on; accounting catches up."""
+    pair.exec("sql01", "systemctl stop mariadb")
+    try:
+        jobs = [submit(pair, "--wrap='sleep 1'") for _ in range(5)]
+        for job in jobs:
+            until(lambda job=job: state(pair, job) == "COMPLETED", 120, f"job {job} to end")
+    finally:
+        pair.exec("sql01", "systemctl start mariadb")
+    lived(pair, *jobs)
+
+
+def test_a_slurmdbd_that_is_gone_is_replaced(pair):
+    job = sleeper(pair, 10)
+    pair.exec("mgmt01", "systemctl stop slurmdbd")
+    try:
+        until(
+            lambda: pair.attempt("login01", SLURM + "sacctmgr -n show cluster").returncode == 0,
+            TAKEOVER_S,
+            "the other slurmdbd to answer",
+        )
+        lived(pair, job, sleeper(pair, 1))
+    finally:
+        pair.exec("mgmt01", "systemctl start slurmdbd")
+    until(
+        lambda: "running in background mode" in pair.exec("mgmt02", last_words("slurmdbd")),
+        TAKEOVER_S,
+        "the slurmdbd in reserve to step back",
+    )
+
+
+def last_words(daemon):
+    return f"grep -E 'mode|Taking|started' /var/log/slurm/{daemon}.log | tail -n 3"
+
+
+def test_the_first_host_loses_its_power(pair):
+    """With it go the primary slurmctld, the primary slurmdbd and the Salt master."""
+    runs = sleeper(pair, 75)
+    until(lambda: runs_for(pair, runs) > SAVED_S, 60, f"the state with job {runs} to be saved")
+    pair.do("power-off", "mgmt01")
+    try:
+        until(lambda: in_charge_alone(pair, "mgmt02"), TAKEOVER_S, "mgmt02 to take over")
+        assert state(pair, runs) == "RUNNING"
+        new = sleeper(pair, 1)
+        until(lambda: state(pair, new) == "COMPLETED", 60, "a new job to end")
+    finally:
+        pair.do("power-on", "mgmt01")
+    until(lambda: in_charge(pair, "mgmt01"), 180, "mgmt01 to take control back")
+    assert standby(pair, "mgmt02")
+    lived(pair, runs, new)
+    for host in ("mgmt01", "mgmt02", "sql01", "node01"):
+        until(lambda host=host: pair.gate(host, "p4_scheduler") == [], 120, f"{host}'s gate")
+
+
+def in_charge_alone(lab, host):
+    """Asked without Salt, whose master is off: a client there gets an answer."""
+    return lab.attempt(host, SLURM + "timeout 20 sinfo", timeout=60).returncode == 0
+
+
+def test_both_controllers_stop_one_after_the_other(pair):
+    runs = sleeper(pair, 45)
+    pair.exec("mgmt01", "systemctl stop slurmctld")
+    until(lambda: in_charge(pair, "mgmt02"), TAKEOVER_S, "mgmt02 to take over")
+    pair.exec("mgmt02", "systemctl stop slurmctld")
+    pair.exec("mgmt01", "systemctl start slurmctld")
+    until(lambda: in_charge(pair, "mgmt01"), TAKEOVER_S, "mgmt01 to answer")
+    pair.exec("mgmt02", "systemctl start slurmctld")
+    until(lambda: standby(pair, "mgmt02"), TAKEOVER_S, "mgmt02 to wait again")
+    assert state(pair, runs) == "RUNNING"
+    lived(pair, runs)
+
+
+def test_a_cut_cable_makes_no_second_master_of_the_state(pair):
+    """The first controller still writes its state, so the other leaves it alone: one writes."""
+    runs = sleeper(pair, 60)
+    pair.do("cut", "mgmt01")
+    try:
+        patience = time.monotonic() + 3 * TIMEOUT_S
+        while time.monotonic() < patience:
+            assert alone_in_standby(pair)
+    finally:
+        pair.do("heal", "mgmt01")
+    until(lambda: in_charge(pair, "mgmt01"), 120, "mgmt01 to answer again")
+    lived(pair, runs)
+
+
+def alone_in_standby(lab):
+    """mgmt02's own slurmctld, asked without the other."""
+    conf = "SLURM_CONF=/var/lib/saltern/slurmctld_client/slurm.conf"
+    command = f"{SLURM} {conf} timeout 5 scontrol show config 2>&1"
+    return "standby mode" in lab.attempt("mgmt02", command).stdout
+
+
+def test_nothing_is_left_to_do(pair):
+    for host, states in pair.highstate().items():
+        wrong = [name for name, one in states.items() if one["changes"] or not one["result"]]
+        assert not wrong, f"{host}: {wrong}"
