@@ -43,7 +43,8 @@ def here():
         salt 'mgmt01' slurm_database.here
     """
     view = __salt__["saltern.view"]()
-    return any(peer["name"] == view["host"]["name"] for peer in view["peers"]["mariadb"])
+    servers = view["peers"].get("mariadb", [])  # only database hosts are told
+    return any(peer["name"] == view["host"]["name"] for peer in servers)
 
 
 def moves():

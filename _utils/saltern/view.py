@@ -61,8 +61,9 @@ def _all_hosts(plan: Plan, host: Host) -> list[nodeset.Run]:
 
 def _peers(plan: Plan, host: Host) -> dict[str, list[dict[str, Any]]]:
     known = {role: _named(plan.with_role(role)) for role in roles.PEERS}
-    # A database host runs MariaDB as well, unless a host of its own does.
-    known["mariadb"] = (_named(plan.with_role("mariadb")) or known["database"])[:1]
+    if host.roles & {"database", "mariadb"}:  # nobody else has a way to it
+        # The first database host runs MariaDB as well, unless a host of its own does.
+        known["mariadb"] = (_named(plan.with_role("mariadb")) or known["database"])[:1]
     known["time"] = [
         {"name": name, "address": plan.hosts[name].address}
         for name in plan.data["foundation"]["time"]["serve"]

@@ -97,9 +97,12 @@ class Lab:
         return Host(Backend(self.name, host))
 
     def highstate(self, target: str = "*", *, test: bool = False) -> dict[str, dict[str, Any]]:
-        """`salt TARGET state.highstate`: {host: {id: result}}."""
+        """`salt TARGET state.highstate`: {host: {id: result}}; after a run that goes on there, such
+        as a join's."""
         asked = " test=True" if test else ""
-        command = f"salt --static --out=json {shlex.quote(target)} state.highstate{asked}"
+        command = (
+            f"salt --static --out=json {shlex.quote(target)} state.highstate queue=True{asked}"
+        )
         said = self.attempt("mgmt01", command, timeout=900).stdout
         return {
             host: {state["__id__"]: state for state in states.values()}

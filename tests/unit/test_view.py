@@ -76,3 +76,9 @@ def test_the_overview_counts_hosts_and_names_components():
     assert {row["hosts"]: row["count"] for row in shown["hosts"]}["node[01-02]"] == 2
     compute = next(row for row in shown["roles"] if row["role"] == "compute")
     assert compute["p4_scheduler"] == ["slurmd", "gate"]
+
+
+def test_only_database_hosts_are_told_where_mariadb_is():
+    assert [peer["name"] for peer in of("db2")["peers"]["mariadb"]] == ["sql1"]
+    assert [peer["name"] for peer in of("mgmt01", example())["peers"]["mariadb"]] == ["mgmt01"]
+    assert "mariadb" not in of("cpu1")["peers"]
