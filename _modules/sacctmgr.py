@@ -9,6 +9,7 @@ import time
 import salt.utils.files
 from salt.exceptions import CommandExecutionError
 from saltern import (
+    directory_accounts,
     sacctmgr_data,
     sacctmgr_plan,
     sacctmgr_reader,
@@ -16,7 +17,7 @@ from saltern import (
     sacctmgr_values,
     sacctmgr_wanted,
 )
-from saltern.sacctmgr_model import Tree
+from saltern.sacctmgr_model import Tree, merged
 
 __virtualname__ = "sacctmgr"
 __func_alias__ = {"list_": "list"}
@@ -270,21 +271,45 @@ def _planned():
 
 
 def _wanted(own=None):
+    given = _planned() if own is None else own
     try:
-        return sacctmgr_wanted.tree(_planned() if own is None else own)
+        tree = sacctmgr_wanted.tree(given)
+        if not _from_directory(given):
+            return tree
+        # The plan's word counts where both speak.
+        return merged(tree, directory_accounts.tree(given["directory"], _snapshot()))
     except sacctmgr_values.Unreadable as error:
         raise CommandExecutionError(f"The plan's accounts cannot be read: {error}") from None
+
+
+def _from_directory(given):
+    return bool(given.get("directory", {}).get("groups"))
+
+
+def _snapshot():
+    found = __salt__["directory_groups.kept"]()
+    if not found:
+        raise CommandExecutionError(
+            "The directory's groups were never read: run the state p7_identity.accounts here, or "
+            "salt-run saltern.sync_accounts."
+        )
+    return found
 
 
 def _maker(own=None):
     """A function from what is there to the plan; jobs are looked for only if something goes."""
     given = _planned() if own is None else own
-    tree, policy = _wanted(given), sacctmgr_wanted.policy(given)
+    tree, by_plan = _wanted(given), sacctmgr_wanted.policy(given)
     cluster = __salt__["saltern.view"]("cluster:name")
     jobs = __salt__["sacctmgr_calls.jobs"]
 
     def make(present):
         shared = __salt__["slurm_cluster.clusters"]() != [cluster]
+        policy = by_plan
+        if _from_directory(given):
+            policy = directory_accounts.with_leavers(
+                by_plan, given["directory"], _snapshot(), tree, present
+            )
         found = sacctmgr_plan.plan(cluster, tree, present, policy, None, shared)
         if not sacctmgr_plan.removes(found):
             return found

@@ -11,7 +11,7 @@ import time
 
 import salt.utils.files
 from salt.exceptions import CommandExecutionError
-from saltern import hostsfile, kernel, stamp
+from saltern import hostsfile, kernel, roles, ssha, stamp
 from saltern import platform as platforms
 
 __virtualname__ = "saltern"
@@ -95,6 +95,21 @@ def platform():
         return platforms.of(*system)
     except platforms.UnknownPlatform as error:
         raise CommandExecutionError(str(error)) from None
+
+
+def phase_before(phase):
+    """The phase that this host completes before another one.
+
+    phase: str, for example ``p7_identity``
+    Returns str.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'node01' saltern.phase_before p7_identity
+    """
+    return roles.phase_before(phase, frozenset(view("roles")))
 
 
 def hosts_block():
@@ -291,6 +306,38 @@ def secret_stdin(cmd, text, timeout=60):
     )
     if result["retcode"]:
         raise CommandExecutionError(f"{cmd[0]}: {_masked(result['stderr'] or result['stdout'])}")
+
+
+def secret_hash(name, found):
+    """The hash of a secret for a directory: the one that is there if it fits, else a new one.
+
+    name: str, of a secret of this host
+    found: str, the hash that is there, or empty
+    Returns str. Raises CommandExecutionError for a secret that this host does not have.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'dir01' saltern.secret_hash directory_client_password ''
+    """
+    value = _resolved(f"<secret:{name}>")
+    return found if ssha.fits(value, found) else ssha.made(value)
+
+
+def masked(text):
+    """A text with this host's secrets replaced by their names, ``<secret:munge_key>``.
+
+    text: str
+    Returns str.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'dir01' saltern.masked 'credentials=…'
+    """
+    return _masked(text)
 
 
 def _own_address():

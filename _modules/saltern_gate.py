@@ -131,9 +131,9 @@ def p5_environment(wait=False):
 
 
 def p7_identity(wait=False):
-    """Why Slurm's accounting is not what the plan says, or not enforced as it says.
+    """Why the directory does not work here, or Slurm's accounting is not as the plan says.
 
-    wait: bool, unused here; gates share their signature
+    wait: bool, give the directory's servers the time to agree, and its users to resolve
     Returns a list of str, empty when the gate is open.
 
     CLI Example:
@@ -142,9 +142,21 @@ def p7_identity(wait=False):
 
         salt 'mgmt01' saltern_gate.p7_identity
     """
-    facts = __salt__["sacctmgr.facts"]()
     view = __salt__["saltern.view"]()
-    return [str(problem) for problem in gates_identity.identity(facts, view)]
+    source = view.get("directory", {"kind": "none"})
+    deadline = time.monotonic() + (view["waits"]["directory_s"] if wait else 0)
+    while True:
+        facts = {}
+        if source["kind"] != "none" and "slurm" in view:
+            facts["client"] = __salt__["sssd.facts"]()
+        if "writes" in source:
+            facts["server"] = __salt__["directory.facts"]()
+        problems = gates_identity.identity(facts, view)
+        if not problems or time.monotonic() >= deadline:
+            break
+        time.sleep(_PAUSE_S)
+    problems += gates_identity.identity(__salt__["sacctmgr.facts"](), view)
+    return [str(problem) for problem in problems]
 
 
 def credential():

@@ -10,6 +10,7 @@ import copy
 # a plan; one that raises stops every state run. So a missing library is kept here and raised below.
 try:
     import saltern_admission
+    import saltern_authority
     import saltern_master
     from saltern import roles, secret_store, view
 except ImportError as error:
@@ -59,8 +60,11 @@ def ext_pillar(minion_id, pillar, schema_file, secrets_dir, join_file):
     mine["tree"] = saltern_master.tree_version(__opts__)
     store = secret_store.Store(secrets_dir)
     own = resolved.data["secrets"]
+    source = mine.get("directory", {"kind": "none"})
     mine["secrets"] = {
         name: own[name] if name in own else store.get(name)
-        for name in roles.secrets_of(frozenset(mine["roles"]))
+        for name in roles.secrets_of(frozenset(mine["roles"]), source["kind"])
     }
+    if source["kind"] == "own":
+        saltern_authority.vouch(store, resolved, source)
     return {"saltern": mine}

@@ -4,6 +4,7 @@ import contextlib
 import logging
 import sys
 
+import saltern_accounts
 import saltern_admission
 import saltern_lifecycle
 import saltern_master
@@ -48,6 +49,38 @@ def health(whole=False):
         salt-run saltern.health whole=True --out=json
     """
     return _tell(lambda: saltern_master_health.overview(__opts__, _resolved(), whole))
+
+
+def sync_accounts(accept_fewer=False, test=False):
+    """Make Slurm's accounts what the plan and the directory's groups say now.
+
+    accept_fewer: bool, far fewer people than yesterday are right
+    test: bool, look at the directory, and only print the exact calls
+    Exits non-zero when the directory is not believed, or a call failed.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.sync_accounts test=True
+        salt-run saltern.sync_accounts
+    """
+    return _tell(
+        lambda: saltern_accounts.sync(__opts__, _resolved(), bool(accept_fewer), bool(test))
+    )
+
+
+def accounts():
+    """Show where directory, plan and Slurm differ, person by person. Nothing is changed.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.accounts
+        salt-run saltern.accounts --out=json
+    """
+    return _tell(lambda: saltern_accounts.overview(__opts__, _resolved()))
 
 
 def joins(last=20, hosts=False):

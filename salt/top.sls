@@ -22,6 +22,8 @@ base:
     - p4_scheduler
     - p4_scheduler.deployed
     - p4_scheduler.slurmdbd
+    - p7_identity
+    - p7_identity.client
 
   'saltern:roles:mariadb':
     - match: pillar
@@ -35,6 +37,7 @@ base:
     - p4_scheduler.deployed
     - p4_scheduler.slurmctld
     - p7_identity
+    - p7_identity.client
     - p7_identity.accounts
 
   'saltern:roles:login':
@@ -43,6 +46,8 @@ base:
     - p4_scheduler
     - p4_scheduler.deployed
     - p4_scheduler.login
+    - p7_identity
+    - p7_identity.client
 
   'saltern:roles:compute':
     - match: pillar
@@ -52,6 +57,8 @@ base:
     - p4_scheduler.slurmd
     - p5_environment
     - p5_environment.health
+    - p7_identity
+    - p7_identity.client
     - service.node
 
   'saltern:roles:gpu':
@@ -62,4 +69,12 @@ base:
     - p4_scheduler.slurmd
     - p5_environment
     - p5_environment.health
+    - p7_identity
+    - p7_identity.client
     - service.node
+
+  'saltern:roles:directory':
+    - match: pillar
+    - p7_identity
+    - p7_identity.server
+    - p7_identity.backup

@@ -36,7 +36,8 @@ def check(
         where, _, what = str(error).partition(": ")
         yield Problem(where, what, "a value of Slurm")
         return
-    yield from _members(section, tree)
+    if not section["directory"]["groups"]:  # else more accounts and members come from there
+        yield from _members(section, tree)
     yield from _qos(tree, section)
     yield from _partitions(tree, partitions)
     yield from _removals(section, tree)

@@ -10,7 +10,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from saltern import accounts_checks, nhc_conf, nodeset, plan_checks_join, platform, roles
+from saltern import (
+    accounts_checks,
+    directory_checks,
+    nhc_conf,
+    nodeset,
+    plan_checks_join,
+    platform,
+    roles,
+)
 from saltern.problem import Problem
 
 if TYPE_CHECKING:
@@ -234,7 +242,7 @@ def _check_ids(data: Data, hosts: Hosts, partitions: Members) -> Found:
 
 
 # Ports of the other daemons that a host of this plan may run (FACTS, "Ports").
-_FIXED_PORTS = {"MariaDB": 3306, "Salt": 4505, "Salt's returns": 4506}
+_FIXED_PORTS = {"MariaDB": 3306, "Salt": 4505, "Salt's returns": 4506, "slapd": 389}
 
 
 def _check_ports(data: Data, hosts: Hosts, partitions: Members) -> Found:
@@ -357,4 +365,5 @@ CHECKS = (
     (("slurm", "accounting"), _check_derived),
     (("hosts", "health"), _check_health),
     (("hosts", "partitions", "accounts"), accounts_checks.check),
+    (("hosts", "foundation", "directory", "people", "accounts", "secrets"), directory_checks.check),
 )

@@ -52,6 +52,29 @@ TABLE: dict[str, dict[str, Any]] = {
             "conf": "/etc/mysql/mariadb.conf.d/60-saltern.cnf",
             "client": "mariadb",
         },
+        "openldap": {
+            "packages": ["slapd", "ldap-utils"],
+            "client": "ldap-utils",
+            "preseed": {"slapd/no_configuration": {"type": "boolean", "value": "true"}},
+            "service": "slapd",
+            "user": "openldap",
+            "conf": "/etc/ldap/slapd.d",
+            "schemas": "/etc/ldap/schema",
+            "tls": "/etc/ldap/saltern",
+            "modules": "/usr/lib/ldap",
+            "data": "/var/lib/ldap",
+            "run": "/run/slapd",
+        },
+        "sssd": {
+            "packages": ["sssd-ldap", "libnss-sss", "libpam-sss", "sssd-tools"],
+            # systemd's sockets start the parts of it; a line that names them makes those fail.
+            "services": "",
+            "conf_mode": "0640",
+            "homes_active": "pam_mkhomedir",
+            "homes_file": "/etc/pam.d/common-session",
+            "homes": ["pam-auth-update", "--enable", "mkhomedir"],
+        },
+        "ssh": {"package": "openssh-server", "service": "ssh"},
         "nginx": {
             "package": "nginx-light",
             "service": "nginx",
@@ -129,6 +152,34 @@ TABLE: dict[str, dict[str, Any]] = {
             "conf": "/etc/my.cnf.d/60-saltern.cnf",
             "client": "mysql",
         },
+        "openldap": {
+            "packages": ["openldap-servers", "openldap-clients"],
+            "client": "openldap-clients",
+            "preseed": {},
+            "service": "slapd",
+            "user": "ldap",
+            "conf": "/etc/openldap/slapd.d",
+            "schemas": "/etc/openldap/schema",
+            "tls": "/etc/openldap/saltern",
+            "modules": "/usr/lib64/openldap",
+            "data": "/var/lib/ldap",
+            "run": "/var/run/openldap",
+        },
+        "sssd": {
+            "packages": [
+                "sssd-ldap",
+                "sssd-client",
+                "sssd-tools",
+                "oddjob-mkhomedir",
+                "authselect",
+            ],
+            "services": "nss, pam, ssh",
+            "conf_mode": "0600",
+            "homes_active": "with-mkhomedir",
+            "homes_file": "/etc/authselect/authselect.conf",
+            "homes": ["authselect", "select", "sssd", "with-mkhomedir", "--force"],
+        },
+        "ssh": {"package": "openssh-server", "service": "sshd"},
         "nginx": {"package": "nginx", "service": "nginx", "default_site": None},
         "logrotate": {"package": "logrotate"},
         "python": {"package": "python3", "path": "/usr/bin/python3"},
@@ -186,6 +237,8 @@ _RENAMED = {
 }
 # Programs on nodes want Python 3.10 or newer; these systems' own is older.
 _PYTHON = {"8": "python3.11", "9": "python3.11"}
+# SSSD 2.10 opens its file to the group at each start (Debian 13); before, it took no such file.
+_SSSD_PRIVATE = {("Debian", "12"), ("Ubuntu", "22.04"), ("Ubuntu", "24.04")}
 _BEFORE_TIME_T = {("Debian", "12"), ("Ubuntu", "22.04")}
 _OTHERS = {
     ("Debian", "12"): {"libjwt2": "libjwt0"},
@@ -227,5 +280,8 @@ def of(os: str, release: str) -> dict[str, Any]:
     python = row["python"]
     if SUPPORTED[os][0] == "RedHat" and release in _PYTHON:
         python = {"package": _PYTHON[release], "path": f"/usr/bin/{_PYTHON[release]}"}
+    sssd = row["sssd"]
+    if (os, release) in _SSSD_PRIVATE:
+        sssd = {**sssd, "conf_mode": "0600"}
     runtime = [renamed.get(name, name) for name in row["slurm_runtime"]]
-    return {**row, "python": python, "slurm_runtime": runtime}
+    return {**row, "python": python, "slurm_runtime": runtime, "sssd": sssd}

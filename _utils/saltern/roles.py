@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 MEANING = {
     "controller": "runs slurmctld; the first one in the plan is the primary",
     "database": "runs slurmdbd, a second one in reserve; the first one MariaDB too, unless another "
@@ -31,8 +33,42 @@ SECRETS = {
     "slurmdbd_password": frozenset({"database", "mariadb"}),
     "jwt_key": frozenset({"controller", "database"}),
 }
+# The same, where the plan has a directory; what its servers need beside it, where they are ours.
+DIRECTORY_SECRETS = {"directory_client_password": SLURM | {"directory"}}
+DIRECTORY_SERVER_SECRETS = {
+    "directory_replication_password": frozenset({"directory"}),
+    "directory_key": frozenset({"directory"}),
+}
+
+# The phases whose gates a host has, in their order, by its roles; None for every host.
+PHASES: Mapping[str, frozenset[str] | None] = {
+    "p0_plan": None,
+    "p1_foundation": None,
+    "p4_scheduler": SLURM | {"builder", "mariadb"},
+    "p5_environment": JOBS,
+    "p7_identity": SLURM | {"directory"},
+}
 
 
-def secrets_of(roles: frozenset[str]) -> list[str]:
-    """The names of the secrets that these roles need."""
-    return [name for name, owners in SECRETS.items() if owners & roles]
+def secrets_of(roles: frozenset[str], directory: str = "none") -> list[str]:
+    """The names of the secrets that these roles need.
+
+    directory: whose the directory is, see ``directory.kind``
+    """
+    needed = {
+        **SECRETS,
+        **(DIRECTORY_SECRETS if directory != "none" else {}),
+        **(DIRECTORY_SERVER_SECRETS if directory == "own" else {}),
+    }
+    return [name for name, owners in needed.items() if owners & roles]
+
+
+def phase_before(phase: str, roles: frozenset[str]) -> str:
+    """The phase that a host of these roles completes before this one."""
+    names = list(PHASES)
+    earlier = [
+        name
+        for name in names[: names.index(phase)]
+        if PHASES[name] is None or (PHASES[name] or frozenset()) & roles
+    ]
+    return earlier[-1]

@@ -36,7 +36,7 @@ def tree(section: Section) -> Tree:
     alone = section.get("keeps_parents", False)  # one object, whose place is left as it is
     for name, parent, entry, where in flat(section.get("tree", {})):
         place = parent if "parent" in entry or not alone else None
-        accounts[name] = _account(place, entry, where)
+        accounts[name] = account(place, entry, where)
         for user in entry.get("users", ()):
             associations[name, lower(user), ""] = {}
     users: dict[str, User] = {}
@@ -90,8 +90,8 @@ def lower(name: str) -> str:
 
 def association(text: str) -> Key:
     """``account/user[/partition]``; the user may be ``*``."""
-    account, user, partition = [*text.split("/", 2), "", ""][:3]
-    return lower(account), lower(user), lower(partition)
+    name, user, partition = [*text.split("/", 2), "", ""][:3]
+    return lower(name), lower(user), lower(partition)
 
 
 def server_of(name: str) -> tuple[str, str]:
@@ -104,7 +104,8 @@ def _lower(names: Any) -> frozenset[str]:
     return frozenset(lower(name) for name in names)
 
 
-def _account(parent: str | None, entry: Section, where: str) -> Account:
+def account(parent: str | None, entry: Section, where: str) -> Account:
+    """An account of its entry in the plan. Raises Unreadable naming the key path."""
     coordinators = entry.get("coordinators")
     return Account(
         parent,
@@ -141,12 +142,12 @@ def _memberships(user: str, accounts: Any, where: str) -> Iterator[tuple[Key, Se
     entries = accounts if isinstance(accounts, Mapping) else {name: {} for name in accounts}
     for name, found in entries.items():
         entry = found or {}
-        account, path = lower(name), f"{where}:accounts:{name}"
+        mine, path = lower(name), f"{where}:accounts:{name}"
         if not entry.get("only_partitions", False):
-            yield (account, user, ""), _settings(fields.ASSOCIATION, _own(entry), path)
+            yield (mine, user, ""), _settings(fields.ASSOCIATION, _own(entry), path)
         for partition, below in entry.get("partitions", {}).items():
             own = _settings(fields.ASSOCIATION, _own(below or {}), f"{path}:partitions:{partition}")
-            yield (account, user, lower(partition)), own
+            yield (mine, user, lower(partition)), own
 
 
 def _user(entry: Section) -> User:

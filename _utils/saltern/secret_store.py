@@ -11,6 +11,8 @@ import string
 from collections.abc import Callable
 from pathlib import Path
 
+from saltern import certificates
+
 MUNGE_KEY_CHARACTERS = 128  # munge takes 32 to 1024 bytes; its own default key has 128.
 JWT_KEY_CHARACTERS = 64  # HS256 asks for 32 bytes or more (RFC 7518, 3.2).
 PASSWORD_CHARACTERS = 40
@@ -19,6 +21,10 @@ LEAST_CHARACTERS = {
     "jwt_key": 32,
     "slurmdbd_password": 16,
     "saltern_join_token": 32,
+    "directory_client_password": 16,
+    "directory_replication_password": 16,
+    "directory_ca_key": 128,
+    "directory_key": 128,
 }
 
 _ALPHABET = string.ascii_letters + string.digits
@@ -37,7 +43,13 @@ MAKERS: dict[str, Callable[[], str]] = {
     "slurmdbd_password": _random(PASSWORD_CHARACTERS),
     "jwt_key": _random(JWT_KEY_CHARACTERS),
     "saltern_join_token": _random(PASSWORD_CHARACTERS),
+    "directory_client_password": _random(PASSWORD_CHARACTERS),
+    "directory_replication_password": _random(PASSWORD_CHARACTERS),
+    "directory_ca_key": certificates.new_key,
+    "directory_key": certificates.new_key,
 }
+# These are several lines.
+_PEM = "-----BEGIN "
 
 
 class Store:
@@ -56,6 +68,20 @@ class Store:
             return self._read(path, LEAST_CHARACTERS[name])
         except OSError as error:
             raise SecretError(f"The secret {path}: {error.strerror}.") from None
+
+    def kept(self, name: str, make: Callable[[], str], fits: Callable[[str], bool]) -> str:
+        """A text beside the secrets, public by itself, that is made again when it does not fit."""
+        path = self.directory / name
+        try:
+            self._check_directory()
+            found = path.read_text(encoding="ascii") if path.exists() else ""
+            if not found or not fits(found):
+                found = make()
+                aside = self._aside(path, found)
+                aside.replace(path)
+        except OSError as error:
+            raise SecretError(f"{path}: {error.strerror}.") from None
+        return found
 
     def _check_directory(self) -> None:
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -79,13 +105,8 @@ class Store:
     def _make(self, path: Path, value: str) -> None:
         """Write aside, then link under the name: whoever comes second keeps the first one's
         value."""
-        aside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        aside = self._aside(path, value + "\n")
         try:
-            with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                file.write(value + "\n")
-                file.flush()
-                os.fsync(file.fileno())
             with contextlib.suppress(FileExistsError):
                 os.link(aside, path)
         finally:
@@ -96,12 +117,27 @@ class Store:
         finally:
             os.close(folder)
 
+    def _aside(self, path: Path, text: str) -> Path:
+        """The text in a file of its own, safe on disk, that can take the name."""
+        aside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            aside.unlink()
+            raise
+        return aside
+
     def _read(self, path: Path, least: int) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
         with os.fdopen(descriptor, encoding="ascii", errors="replace") as file:
             self._check_owner_and_mode(path, os.fstat(file.fileno()), 0o600)
             value = file.read().strip("\n")
-        if len(value) < least or not value.isprintable() or any(c.isspace() for c in value):
+        whole = value.replace("\n", "").replace(" ", "") if value.startswith(_PEM) else value
+        if len(whole) < least or not whole.isprintable() or any(c.isspace() for c in whole):
             raise SecretError(
                 f"{path} holds {len(value)} characters or unprintable ones; expected at least "
                 f"{least} "

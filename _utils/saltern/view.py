@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from saltern import nodeset, roles
+from saltern import directory, nodeset, roles
 from saltern.plan import Host, Plan
 
 FORMAT = 1
@@ -162,7 +162,12 @@ def _accounts(plan: Plan, host: Host) -> dict[str, Any]:
     accounts = plan.data["accounts"]
     first = plan.with_role("controller")[0]
     own = {key: accounts[key] for key in ("enforce", "priority")}
-    found = {**own, "reconciler": first.name, "reconciles": host.name == first.name}
+    found = {
+        **own,
+        "from_directory": bool(accounts["directory"]["groups"]),
+        "reconciler": first.name,
+        "reconciles": host.name == first.name,
+    }
     if found["reconciles"]:
         tree = {key: value for key, value in accounts.items() if key not in own}
         tree["reservations"] = {
@@ -194,4 +199,5 @@ SECTIONS: Mapping[str, tuple[frozenset[str] | None, Callable[[Plan, Host], Any]]
     "accounting": (frozenset({"controller", "database", "mariadb"}), _section("accounting")),
     "health": (roles.JOBS | {"controller"}, _section("health")),
     "accounts": (frozenset({"controller"}), _accounts),
+    "directory": (roles.SLURM | {"directory"}, directory.section),
 }

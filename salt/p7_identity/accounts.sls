@@ -1,14 +1,30 @@
 # Accounts, users, QOS and limits are the plan's; then, and only then, Slurm enforces them. Lowered, it is by phase 4 already.
+{%- set source = salt['saltern.view']('directory:kind') %}
 {%- set accounts = salt['saltern.view']('accounts') %}
 include:
   - p4_scheduler
+  - p7_identity.client
 
 {%- if accounts.reconciles %}
+{%- if accounts.from_directory %}
+"accounts: groups of the directory":
+  directory_groups.known:
+    - name: the directory's groups
+    - timeout: {{ salt['saltern.view']('waits:directory_s') }}
+    - require:
+      - sls: p7_identity.client
+    - require_in:
+      - sacctmgr: "accounts: tree"
+{%- endif %}
+
 "accounts: tree":
   sacctmgr.managed:
     - name: Slurm's accounting
     - require:
       - sls: p4_scheduler
+      {%- if source != 'none' %}
+      - sls: p7_identity.client
+      {%- endif %}
 
 "accounts: reservations":
   slurm_reservation.managed:

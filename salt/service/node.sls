@@ -1,9 +1,9 @@
 # A node takes jobs once its last gate is open, and not before.
 include:
-  - p5_environment
+  - p7_identity
 
 "node: in service":
   node_join.in_service:
     - name: join
     - require:
-      - sls: p5_environment
+      - sls: p7_identity

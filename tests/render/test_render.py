@@ -15,18 +15,19 @@ HOSTS = (
     *("ctl1", "ctl2", "db1", "db2", "sql1", "bld1"),
     *("login1", "cpu1", "gpu1", "store1", "mon1", "dir1"),
 )
+CLIENT = "directory_client_password"  # of each host that asks the directory
 SECRETS = {
-    "ctl1": {"munge_key", "jwt_key"},
-    "db1": {"munge_key", "jwt_key", "slurmdbd_password"},
-    "db2": {"munge_key", "jwt_key", "slurmdbd_password"},
+    "ctl1": {"munge_key", "jwt_key", CLIENT},
+    "db1": {"munge_key", "jwt_key", "slurmdbd_password", CLIENT},
+    "db2": {"munge_key", "jwt_key", "slurmdbd_password", CLIENT},
     "sql1": {"slurmdbd_password"},
     "bld1": set(),
-    "login1": {"munge_key"},
-    "cpu1": {"munge_key"},
-    "gpu1": {"munge_key"},
+    "login1": {"munge_key", CLIENT},
+    "cpu1": {"munge_key", CLIENT},
+    "gpu1": {"munge_key", CLIENT},
     "store1": set(),
     "mon1": set(),
-    "dir1": set(),
+    "dir1": {CLIENT, "directory_replication_password", "directory_key"},
 }
 
 

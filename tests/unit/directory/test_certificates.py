@@ -1,0 +1,88 @@
+"""The authority of Saltern's own servers, judged by OpenSSL as clients judge it."""
+
+import datetime
+import subprocess
+
+import pytest
+from saltern import certificates, secret_store
+
+NOW = datetime.datetime.now(datetime.timezone.utc)
+NAMES = ["dir01.lab", "dir02.lab", "dir01", "dir02"]
+
+
+@pytest.fixture(scope="module")
+def made():
+    ca_key, key = certificates.new_key(), certificates.new_key()
+    ca = certificates.authority(ca_key, "Saltern of lab", NOW)
+    return {"ca_key": ca_key, "ca": ca, "key": key,
+            "server": certificates.server(ca_key, ca, key, NAMES, NOW)}  # fmt: skip
+
+
+def verified(made, tmp_path, name):
+    (tmp_path / "ca.pem").write_text(made["ca"])
+    (tmp_path / "server.pem").write_text(made["server"])
+    command = [
+        "openssl",
+        "verify",
+        "-x509_strict",
+        "-purpose",
+        "sslserver",
+        "-verify_hostname",
+        name,
+    ]
+    files = ["-CAfile", str(tmp_path / "ca.pem"), str(tmp_path / "server.pem")]
+    return subprocess.run([*command, *files], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_client_accepts_each_name(made, tmp_path, name):
+    assert verified(made, tmp_path, name)
+
+
+def test_a_client_refuses_another_name_and_another_authority(made, tmp_path):
+    assert not verified(made, tmp_path, "dir03")
+    other = certificates.authority(certificates.new_key(), "Saltern of lab", NOW)
+    assert not verified({**made, "ca": other}, tmp_path, "dir01")
+
+
+@pytest.mark.parametrize(
+    ("change", "fit"),
+    [
+        pytest.param({}, True, id="as-made"),
+        pytest.param({"names": [*NAMES, "dir03"]}, False, id="a-new-server"),
+        pytest.param({"key": "new"}, False, id="a-new-key"),
+        pytest.param({"ca": "new"}, False, id="a-new-authority"),
+        pytest.param({"now": NOW + datetime.timedelta(days=500)}, True, id="half-of-its-time"),
+        pytest.param({"now": NOW + datetime.timedelta(days=600)}, False, id="due"),
+    ],
+)
+def test_when_it_is_made_again(made, change, fit):
+    key = certificates.new_key() if "key" in change else made["key"]
+    ca = made["ca"]
+    if "ca" in change:
+        ca = certificates.authority(certificates.new_key(), "Saltern of lab", NOW)
+    found = certificates.fits(
+        made["server"], ca, key, change.get("names", NAMES), change.get("now", NOW)
+    )
+    assert found is fit
+
+
+def test_the_store_keeps_what_fits_and_renews_what_does_not(tmp_path):
+    store, made = secret_store.Store(str(tmp_path / "secrets")), []
+
+    def make():
+        made.append(f"text {len(made)}")
+        return made[-1]
+
+    assert store.kept("x.pem", make, lambda _: True) == "text 0"
+    assert store.kept("x.pem", make, lambda _: True) == "text 0"
+    assert store.kept("x.pem", make, lambda found: found != "text 0") == "text 1"
+    assert oct((tmp_path / "secrets/x.pem").stat().st_mode)[-3:] == "600"
+    assert [path.name for path in (tmp_path / "secrets").iterdir()] == ["x.pem"]
+
+
+def test_a_key_is_a_secret_of_several_lines(tmp_path):
+    store = secret_store.Store(str(tmp_path / "secrets"))
+    key = store.get("directory_key")
+    assert key.startswith("-----BEGIN PRIVATE KEY-----\n") and key == store.get("directory_key")
+    assert certificates.is_of(certificates.authority(key, "x", NOW), key)
