@@ -79,18 +79,20 @@ def taken(
     count = len({user for name, *_ in chosen(section, groups) for user in groups[name]})
     recent = [list(pair) for pair in last.get("counts", []) if now - pair[0] < _DAY_S]
     most = max((number for _, number in recent), default=0)
+    # One may always leave: of four people one is more than a usual share.
+    least = min(-(-most * section["at_least"] // 100), most - 1)
     problems = list(_missing(section, groups, last.get("groups", {})))
     if not count:
         problems.append(
             Problem("the directory", "nobody in the groups of accounts:directory", "somebody")
         )
-    elif count * 100 < most * section["at_least"] and not fewer:
-        least = -(-most * section["at_least"] // 100)
+    elif count < least and not fewer:
+        share = f"by at_least ({section['at_least']} %) of the {most} of the last day"
         problems.append(
             Problem(
                 "the directory",
                 f"{count} people in the groups of accounts:directory",
-                f"at least {least}: {section['at_least']} % of the {most} of the last day",
+                f"at least {least}, {share}",
                 "if so many really left: salt-run saltern.sync_accounts accept_fewer=True",
             )
         )

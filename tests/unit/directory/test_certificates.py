@@ -84,5 +84,5 @@ def test_the_store_keeps_what_fits_and_renews_what_does_not(tmp_path):
 def test_a_key_is_a_secret_of_several_lines(tmp_path):
     store = secret_store.Store(str(tmp_path / "secrets"))
     key = store.get("directory_key")
-    assert key.startswith("-----BEGIN PRIVATE KEY-----\n") and key == store.get("directory_key")
+    assert "\n" in key and key == store.get("directory_key")
     assert certificates.is_of(certificates.authority(key, "x", NOW), key)

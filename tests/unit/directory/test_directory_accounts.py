@@ -111,6 +111,8 @@ TEN = [f"u{number}" for number in range(10)]
         pytest.param({}, {}, True, "nobody", id="nobody-whoever-says-so"),
         pytest.param({"phys": TEN[:8]}, {"counts": [[0, 10]]}, False, None, id="just-enough"),
         pytest.param({"phys": TEN[:7]}, {"counts": [[0, 10]]}, False, "at least 8", id="fewer"),
+        pytest.param({"phys": TEN[:1]}, {"counts": [[0, 2]]}, False, None, id="one-of-two"),
+        pytest.param({"phys": TEN[:1]}, {"counts": [[0, 3]]}, False, "at least 2", id="two-of-3"),
         pytest.param({"phys": TEN[:7]}, {"counts": [[0, 10]]}, True, None, id="a-person-said-so"),
         pytest.param(
             {"phys": TEN[:7]}, {"counts": [[0, 10], [900, 8]]}, False, "at least 8",
