@@ -105,10 +105,11 @@ def diff():
     return sacctmgr_data.differences(_present(), _wanted())
 
 
-def plan(section=None):
+def plan(section=None, groups=None):
     """The exact calls that would make Slurm what the plan wants. Nothing is changed.
 
     section: dict, a section `accounts` in the plan's words instead of the plan's own
+    groups: dict, a look at the directory (``directory_groups.look``) instead of the last kept one
     Returns a dict: ``commands`` list of str, ``kept`` what stays although it shall go and why,
     ``unknown`` what the plan does not know, ``refused`` what is wanted of untouchables.
 
@@ -119,7 +120,7 @@ def plan(section=None):
         salt 'mgmt01' sacctmgr.plan
     """
     present = _present()
-    found = _maker(section)(present)
+    found = _maker(section, groups)(present)
     return {
         "commands": [step.text for step in found.steps],
         "kept": [str(kept) for kept in found.kept],
@@ -270,14 +271,14 @@ def _planned():
     return json.loads(accounts["wanted"])
 
 
-def _wanted(own=None):
+def _wanted(own=None, groups=None):
     given = _planned() if own is None else own
     try:
         tree = sacctmgr_wanted.tree(given)
         if not _from_directory(given):
             return tree
         # The plan's word counts where both speak.
-        return merged(tree, directory_accounts.tree(given["directory"], _snapshot()))
+        return merged(tree, directory_accounts.tree(given["directory"], groups or _snapshot()))
     except sacctmgr_values.Unreadable as error:
         raise CommandExecutionError(f"The plan's accounts cannot be read: {error}") from None
 
@@ -296,10 +297,10 @@ def _snapshot():
     return found
 
 
-def _maker(own=None):
+def _maker(own=None, groups=None):
     """A function from what is there to the plan; jobs are looked for only if something goes."""
     given = _planned() if own is None else own
-    tree, by_plan = _wanted(given), sacctmgr_wanted.policy(given)
+    tree, by_plan = _wanted(given, groups), sacctmgr_wanted.policy(given)
     cluster = __salt__["saltern.view"]("cluster:name")
     jobs = __salt__["sacctmgr_calls.jobs"]
 
@@ -308,7 +309,7 @@ def _maker(own=None):
         policy = by_plan
         if _from_directory(given):
             policy = directory_accounts.with_leavers(
-                by_plan, given["directory"], _snapshot(), tree, present
+                by_plan, given["directory"], groups or _snapshot(), tree, present
             )
         found = sacctmgr_plan.plan(cluster, tree, present, policy, None, shared)
         if not sacctmgr_plan.removes(found):

@@ -79,7 +79,7 @@ def enable():
         raise CommandExecutionError(f"{command[0]}: {result['stderr'] or result['stdout']}")
 
 
-def resolves(names):
+def strangers(names):
     """Which of these users this host does not know.
 
     names: list of str
@@ -89,7 +89,7 @@ def resolves(names):
 
     .. code-block:: bash
 
-        salt 'mgmt01' sssd.resolves '["ada"]'
+        salt 'mgmt01' sssd.strangers '["ada"]'
     """
     return [name for name in names if not _known("passwd", name)]
 

@@ -36,8 +36,8 @@ def settings(opts):
     )
 
 
-# The last plans that this process resolved, by the hash of raw plan and schema: that of the host
-# that reconciles the accounts, and that of all others. They stand here and not in the external
+# The last plans that this process resolved, by the hash of raw plan and schema: that of the hosts
+# that get accounts.sls too, and that of all others. They stand here and not in the external
 # pillar, which Salt loads anew for every request.
 _KEPT = 2
 _last = {}
@@ -46,12 +46,12 @@ _last = {}
 def resolved(opts, schema_file, minion_id=None):
     """The plan. Raises PlanError with everything that is wrong with it.
 
-    minion_id: for whom; only the host that reconciles the accounts, and None, which asks for
-        everything, get what stands in accounts.sls. A tree of ten thousand users costs seconds to
-        render, and no other host's pillar shall pay for it.
+    minion_id: for whom; only the hosts that reconcile accounts and write the directory, and None,
+        which asks for everything, get what stands in accounts.sls. Ten thousand users cost seconds
+        to render, and no other host's pillar shall pay for it.
     """
     raw = raw_plan(opts)
-    if minion_id is None or minion_id == _reconciler(raw):
+    if minion_id is None or minion_id in (_first(raw, "controller"), _first(raw, "directory")):
         raw = _with_accounts(raw, raw_accounts(opts))
     return _resolved(raw, schema_file)
 
@@ -68,12 +68,13 @@ def _resolved(raw, schema_file):
     return _last[key]
 
 
-def _reconciler(raw):
-    """The first controller of a plan that nobody has checked yet; None if that cannot be told."""
+def _first(raw, role):
+    """The first host with a role in a plan that nobody has checked yet; None if it cannot be
+    told."""
     hosts = raw.get("hosts") if isinstance(raw, dict) else None
     for name, fields in hosts.items() if isinstance(hosts, dict) else ():
         given = fields.get("roles") if isinstance(fields, dict) else None
-        if isinstance(given, list) and "controller" in given:
+        if isinstance(given, list) and role in given:
             try:
                 return nodeset.expand(str(name))[0]
             except nodeset.NodeSetError:
@@ -81,40 +82,37 @@ def _reconciler(raw):
     return None
 
 
-def _with_accounts(raw, accounts):
-    """The plan with the accounts of accounts.sls; each part stands in one of both files."""
-    if not accounts or not isinstance(raw, dict) or not isinstance(raw.get("accounts", {}), dict):
+# The sections that accounts.sls may have, and the parts of them that other hosts need too.
+_APART = {"accounts": {"enforce", "priority"}, "people": set()}
+
+
+def _with_accounts(raw, apart):
+    """The plan with what stands in accounts.sls; each part stands in one of both files."""
+    if not isinstance(raw, dict):
         return raw
-    own = raw.get("accounts", {})
-    others = sorted(accounts.keys() & {"enforce", "priority"})
-    if others:
-        raise PlanError(
-            [
-                Problem(
-                    f"accounts:{key}",
-                    "it in accounts.sls",
-                    "it in plan.sls: every controller needs it",
-                )
-                for key in others
-            ]
-        )
-    twice = sorted(own.keys() & accounts.keys())
-    if twice:
-        raise PlanError(
-            [
-                Problem(
-                    f"accounts:{key}", "it in plan.sls and in accounts.sls", "one of both files"
-                )
-                for key in twice
-            ]
-        )
-    return {**raw, "accounts": {**own, **accounts}}
+    problems, whole = [], dict(raw)
+    for section, needed in _APART.items():
+        own, more = raw.get(section, {}), apart.get(section) or {}
+        if not more or not isinstance(own, dict):
+            continue
+        for key in sorted(more.keys() & needed):
+            expected = "it in plan.sls: every controller needs it"
+            problems.append(Problem(f"{section}:{key}", "it in accounts.sls", expected))
+        for key in sorted(own.keys() & more.keys()):
+            found = "it in plan.sls and in accounts.sls"
+            problems.append(Problem(f"{section}:{key}", found, "one of both files"))
+        whole[section] = {**own, **more}
+    for section in sorted(apart.keys() - _APART.keys()):
+        expected = f"it in plan.sls; only {' and '.join(_APART)} stand there"
+        problems.append(Problem(section, "it in accounts.sls", expected))
+    if problems:
+        raise PlanError(problems)
+    return whole
 
 
 def raw_accounts(opts):
-    """The section `accounts` of accounts.sls, empty if the site has no such file."""
-    found = _compiled(opts, ACCOUNTS_ID, "accounts.sls").get("saltern") or {}
-    return found.get("accounts") or {}
+    """The sections of accounts.sls, empty if the site has no such file."""
+    return _compiled(opts, ACCOUNTS_ID, "accounts.sls").get("saltern") or {}
 
 
 def raw_plan(opts):

@@ -3,6 +3,6 @@
 base:
   'saltern/plan':
     - plan
-  'saltern/accounts':    # only for the host that reconciles; a site without a large tree has no such file
+  'saltern/accounts':    # only for the hosts that work with users; a site with few of them has no such file
     - ignore_missing: True
     - accounts

@@ -183,8 +183,10 @@ def _database(view: View, platform: Platform, dn: str, there: Present) -> Iterat
             "olcRootPW": (),  # root on the socket needs none, and nobody else is root
             "olcDbMaxSize": (_MAP_BYTES,),
             "olcAccess": tuple(_access(base)),
+            # Others see 500 entries at most, which is slapd's own bound.
             "olcLimits": tuple(
-                f'dn.exact="{service(base, name)}" {unlimited}' for name in ("client", "replicator")
+                f'dn.exact="{who}" {unlimited}'
+                for who in (ROOT, service(base, "client"), service(base, "replicator"))
             ),
             "olcSyncrepl": tuple(_copies(view, platform)),
             "olcMultiProvider": ("TRUE",) if several else (),

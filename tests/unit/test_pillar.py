@@ -132,14 +132,14 @@ def test_a_missing_library_raises_where_salt_would_only_log(monkeypatch, tmp_pat
 
 
 def test_accounts_sls_goes_to_the_reconciling_host_alone(pillar, tmp_path):
-    pillar.accounts_sls = {"tree": {"physics": {}}}
+    pillar.accounts_sls = {"accounts": {"tree": {"physics": {}}}}
     asked = {host: ask(pillar, tmp_path, host) for host in ("mgmt01", "node01")}
     assert json.loads(asked["mgmt01"]["accounts"]["wanted"])["tree"] == {"physics": {}}
     assert "physics" not in json.dumps(asked["node01"])
 
 
 def test_broken_accounts_sls_stops_no_other_host(pillar, tmp_path):
-    pillar.accounts_sls = {"tree": {"physics": {"fairshare": "much"}}}
+    pillar.accounts_sls = {"accounts": {"tree": {"physics": {"fairshare": "much"}}}}
     assert ask(pillar, tmp_path, "node01")
     with pytest.raises(PlanError, match="accounts:tree:physics:fairshare"):
         ask(pillar, tmp_path, "mgmt01")
@@ -147,6 +147,39 @@ def test_broken_accounts_sls_stops_no_other_host(pillar, tmp_path):
 
 def test_accounts_in_both_files_are_refused(pillar, tmp_path):
     pillar.plan_of_the_test = example(accounts={"tree": {"physics": {}}})
-    pillar.accounts_sls = {"tree": {"chem": {}}}
+    pillar.accounts_sls = {"accounts": {"tree": {"chem": {}}}}
     with pytest.raises(PlanError, match=r"accounts:tree: found it in plan.sls and in accounts.sls"):
         ask(pillar, tmp_path, "mgmt01")
+
+
+def test_people_of_accounts_sls_go_to_the_first_directory_host_alone(pillar, tmp_path):
+    pillar.plan_of_the_test["hosts"]["dir[01-02]"] = {
+        "roles": ["directory"],
+        "address": "10.213.0.[15-16]",
+    }
+    pillar.accounts_sls = {"people": {"users": {"ada": {"uid": 21001, "name": "Ada Quill"}}}}
+    admit(tmp_path / "join/register.db", tmp_path / "pki", "dir01", "dir02")
+    assert "Quill" in ask(pillar, tmp_path, "dir01")["directory"]["people"]
+    for host in ("dir02", "login01"):
+        assert "Quill" not in json.dumps(ask(pillar, tmp_path, host), default=str)
+
+
+def test_other_sections_do_not_stand_in_accounts_sls(pillar, tmp_path):
+    pillar.accounts_sls = {"slurm": {}}
+    with pytest.raises(
+        PlanError, match=r"slurm: found it in accounts\.sls; expected it in plan\.sls"
+    ):
+        ask(pillar, tmp_path, "mgmt01")
+
+
+def test_every_host_gets_the_authority_and_only_directory_hosts_its_certificate(pillar, tmp_path):
+    pillar.plan_of_the_test["hosts"]["dir01"] = {"roles": ["directory"], "address": "10.213.0.15"}
+    admit(tmp_path / "join/register.db", tmp_path / "pki", "dir01")
+    server, client = ask(pillar, tmp_path, "dir01"), ask(pillar, tmp_path, "node01")
+    assert server["directory"]["ca"] == client["directory"]["ca"]
+    assert server["directory"]["certificate"].startswith("-----BEGIN CERTIFICATE-----")
+    assert "certificate" not in client["directory"]
+    assert "directory_key" in server["secrets"] and "directory_key" not in client["secrets"]
+    assert all("directory_ca_key" not in view["secrets"] for view in (server, client))
+    again = ask(pillar, tmp_path, "dir01")
+    assert again["directory"]["certificate"] == server["directory"]["certificate"]
