@@ -1,5 +1,6 @@
 """Slurm's reservations against the plan."""
 
+import datetime
 import json
 
 from salt.exceptions import CommandExecutionError
@@ -57,7 +58,8 @@ def calls(wanted=None, absent=()):
             gone = there.keys() - wanted.keys()
     else:
         there = list_()
-    return list(reservations.calls(wanted, there, frozenset(gone)))
+    now = datetime.datetime.now()  # local, as Slurm reads the plan's times
+    return list(reservations.calls(wanted, there, frozenset(gone), now))
 
 
 def change(argv):

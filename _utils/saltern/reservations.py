@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from saltern import sacctmgr_values as values
 
 Entry = Mapping[str, Any]
 
+_TIMES = ("StartTime", "Duration")
 # Flags that Slurm sets by itself, from how a reservation was asked for (scontrol(1)).
 _OWN_FLAGS = frozenset({"SPEC_NODES", "ALL_NODES", "PART_NODES"})
 
@@ -26,17 +28,28 @@ def present(text: str) -> dict[str, dict[str, str]]:
 
 
 def calls(
-    wanted: Mapping[str, Entry], there: Mapping[str, Entry], gone: frozenset[str]
+    wanted: Mapping[str, Entry], there: Mapping[str, Entry], gone: frozenset[str], now: datetime
 ) -> Iterator[list[str]]:
     """Arguments of scontrol that make the wanted of what is there.
 
     wanted: entries of `accounts:reservations`; nodes in Slurm's spelling
     gone: names that shall not be there
+    now: local time of the controllers. What is over stays over (Slurm forgets a reservation at its
+        end); of what has begun, Slurm takes no other start.
     """
     for name in sorted(gone & there.keys()):
         yield ["delete", f"ReservationName={name}"]
     for name, entry in wanted.items():
+        begin = datetime.fromisoformat(entry["start"])
+        end = begin + timedelta(seconds=int(values.seconds(entry["duration"])))
+        if end <= now:
+            continue
         words = _words(entry)
+        if begin <= now:
+            begun = {"StartTime": "now", "EndTime": end.isoformat()}
+            if name in there:
+                begun = {"EndTime": end.isoformat()}
+            words = {**begun, **{k: v for k, v in words.items() if k not in _TIMES}}
         if name not in there:
             yield ["create", f"ReservationName={name}", *(f"{k}={v}" for k, v in words.items())]
             continue

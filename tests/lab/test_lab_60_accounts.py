@@ -209,6 +209,35 @@ def test_accounts_change_and_the_second_run_has_no_command(lab, as_before, what)
     assert commands(lab) == []
 
 
+def test_accounts_reservations_follow_the_plan(lab, as_before):
+    """One to come, one that has begun, one that is over."""
+    names = ("coming", "begun", "over")
+    days = {"coming": 3, "begun": 0, "over": -3}
+    starts = {
+        name: lab.exec("mgmt01", f"date -d '{days[name]} days -1 minute' +%FT%H:%M:00").strip()
+        for name in names
+    }
+    made = {
+        name: {"start": start, "duration": "08:00:00", "nodes": "node01", "accounts": ["chem"]}
+        for name, start in starts.items()
+    }
+    states = apply(lab, {**TREE, "reservations": made})
+    state = states["accounts: reservations"]
+    assert state["result"] is True, state["comment"]
+    shown = lab.exec("mgmt01", "/opt/slurm/current/bin/scontrol -o show reservation")
+    assert [name for name in names if f"ReservationName={name} " in shown] == ["coming", "begun"]
+    assert apply(lab)["accounts: reservations"]["changes"] == {}
+    made["coming"]["duration"] = "04:00:00"
+    changed_one = apply(lab, {**TREE, "reservations": made})["accounts: reservations"]
+    assert "update ReservationName=coming Duration=04:00:00" in changed_one["changes"]["commands"]
+    absent = {"reservations": ["coming", "begun"]}
+    gone = apply(lab, {**TREE, "purge": "listed", "absent": absent})["accounts: reservations"]
+    assert gone["result"] is True, gone["comment"]
+    assert "No reservations" in lab.exec(
+        "mgmt01", "/opt/slurm/current/bin/scontrol -o show reservation"
+    )
+
+
 def test_accounts_purge_none_reports(lab, as_before):
     lab.exec("mgmt01", f"{SACCTMGR} -i add account stray cluster=lab")
     lab.exec("mgmt01", f"{SACCTMGR} -i add user name=stray account=stray cluster=lab")

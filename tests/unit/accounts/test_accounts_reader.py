@@ -1,5 +1,6 @@
 """What a real sacctmgr 24.11.5 printed, read into a tree; and the calls that ask for it."""
 
+import datetime
 import json
 
 import pytest
@@ -108,10 +109,14 @@ CALLS = {
     "new": ({"x": MAINT}, frozenset(), [["create", "ReservationName=x", "StartTime=2027-01-01T00:00:00", "Duration=02:00:00", "Nodes=node01", "Users=root", "Flags=MAINT"]]),
     "changed": ({"maint": {**MAINT, "duration": "180"}}, frozenset(), [["update", "ReservationName=maint", "Duration=03:00:00"]]),
     "gone": ({}, frozenset({"maint", "other"}), [["delete", "ReservationName=maint"]]),
+    "over": ({"x": {**MAINT, "start": "2026-11-30T00:00:00"}}, frozenset(), []),
+    "begun, lost": ({"x": {**MAINT, "start": "2026-12-01T00:00:00"}}, frozenset(), [["create", "ReservationName=x", "StartTime=now", "EndTime=2026-12-01T02:00:00", "Nodes=node01", "Users=root", "Flags=MAINT"]]),
+    "begun, longer": ({"maint": {**MAINT, "start": "2026-12-01T00:00:00"}}, frozenset(), [["update", "ReservationName=maint", "EndTime=2026-12-01T02:00:00"]]),
 }  # fmt: skip
+NOW = datetime.datetime(2026, 12, 1, 1, 0)
 
 
 @pytest.mark.parametrize("case", CALLS)
 def test_reservations(case):
     wanted, gone, calls = CALLS[case]
-    assert list(reservations.calls(wanted, reservations.present(RESERVATIONS), gone)) == calls
+    assert list(reservations.calls(wanted, reservations.present(RESERVATIONS), gone, NOW)) == calls
