@@ -27,6 +27,7 @@ __virtualname__ = "saltern_gate"
 
 _PAUSE_S = 1
 _ANSWER_S = 1
+_AGREE_S = 30  # until directory servers have copied a change
 _MUNGE_TTL_S = 3600  # munged's default maximum (munged(8), --ttl)
 _MINE = "munge_credential"
 
@@ -144,7 +145,7 @@ def p7_identity(wait=False):
     """
     view = __salt__["saltern.view"]()
     source = view.get("directory", {"kind": "none"})
-    deadline = time.monotonic() + (view["waits"]["directory_s"] if wait else 0)
+    deadline = time.monotonic() + (_directory_patience(view) if wait else 0)
     while True:
         facts = {}
         if source["kind"] != "none" and "slurm" in view:
@@ -157,6 +158,17 @@ def p7_identity(wait=False):
         time.sleep(_PAUSE_S)
     problems += gates_identity.identity(__salt__["sacctmgr.facts"](), view)
     return [str(problem) for problem in problems]
+
+
+def _directory_patience(view):
+    """Seconds to wait for the directory: all of the plan's while a cluster comes up; later little,
+    because then a server that is silent is down."""
+    source = view.get("directory", {"kind": "none"})
+    if source["kind"] == "none":
+        return 0
+    daemon = "slapd" if "writes" in source else "sssd"
+    age = time.time() - __salt__["daemon.status"](daemon)["started"]
+    return max(_AGREE_S, view["waits"]["directory_s"] - age)
 
 
 def credential():

@@ -77,7 +77,9 @@ def taken(
         if leads:
             kept[leads] = groups.get(leads, [])
     count = len({user for name, *_ in chosen(section, groups) for user in groups[name]})
-    recent = [list(pair) for pair in last.get("counts", []) if now - pair[0] < _DAY_S]
+    looks = [list(pair) for pair in last.get("counts", [])]
+    # The last one counts however old it is: a directory may be away for longer than a day.
+    recent = [pair for pair in looks if now - pair[0] < _DAY_S] or looks[-1:]
     most = max((number for _, number in recent), default=0)
     # One may always leave: of four people one is more than a usual share.
     least = min(-(-most * section["at_least"] // 100), most - 1)

@@ -35,20 +35,7 @@ include:
     - require:
       - pkg: "client: packages"
 
-{%- if directory.servers %}
-"client: waits for the directory":
-  saltern.waited:
-    - name: slapd
-    - host: {{ directory.servers[0] }}
-    - port: 389
-    - timeout: {{ salt['saltern.view']('waits:directory_s') }}
-    - what: slapd
-    - require:
-      - sls: {{ before }}
-    - require_in:
-      - daemon: "client: sssd"
-{%- endif %}
-
+# It may start before any server does: it asks again within seconds, and the gate waits for an answer.
 "client: sssd":
   daemon.current:
     - name: sssd

@@ -221,7 +221,7 @@ def test_reactor_files_turn_one_event_into_one_runner_call():
 # Larger than a module should be, each for its reason.
 LARGE = {
     # One function a phase, and the eyes of each.
-    "_modules/saltern_gate.py": 420,
+    "_modules/saltern_gate.py": 430,
     # The one reader of pillar has what a host may know, and the files that its secrets go into.
     "_modules/saltern.py": 430,
     # Source, build, offer and deployment of an artefact share its manifest and its locks.

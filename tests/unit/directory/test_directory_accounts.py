@@ -123,6 +123,10 @@ TEN = [f"u{number}" for number in range(10)]
             id="yesterday-is-over",
         ),
         pytest.param(
+            {"phys": TEN[:7]}, {"counts": [[1000 - 2 * DAY, 10]]}, False, "at least 8",
+            id="the-last-look-counts-however-old",
+        ),
+        pytest.param(
             {"other": TEN}, {"groups": {"phys": TEN}, "counts": []}, False,
             "no such group in the directory any more", id="a-group-that-vanished",
         ),
