@@ -29,7 +29,7 @@ def commands(cluster: str) -> dict[str, list[str]]:
         "accounts": ["show", "account", "withcoord", "format=Account,Coordinators,Descr,Org"],
         # Not DefaultAccount of `show user`: of 10,000 users that takes more than all the rest.
         "users": ["show", "user", "format=User,AdminLevel"],
-        "defaults": ["show", "assoc", "OnlyDefaults", *where, "format=User,Account"],
+        "defaults": ["show", "assoc", "OnlyDefaults", "WOPLimits", *where, "format=User,Account"],
         "qos": ["show", "qos", _format(("Name",), QOS)],
         "wckeys": ["show", "wckey", *where, "format=WCKey,User"],
         "resources": [
