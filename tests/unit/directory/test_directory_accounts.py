@@ -178,6 +178,16 @@ def test_who_left_one_group_of_two_keeps_the_other():
     ]
 
 
+def test_who_left_keeps_what_a_person_gave_him_elsewhere():
+    section = rules(phys={"account": "phys", "leaving": "remove"})
+    have = present(local=["ben"], phys=["ada", "ben"])
+    plan = calls(section, snapshot(phys=["ada"]), have)
+    assert [step.text for step in plan.steps] == [
+        "sacctmgr -i modify user where name=ben cluster=lab set defaultaccount=local",
+        "sacctmgr -i delete user where name=ben account=phys cluster=lab",
+    ]
+
+
 def test_leaving_never_reaches_other_accounts_or_untouchables():
     section = rules(phys={"account": "phys", "leaving": "remove"})
     have = present(phys=["ada", "monitor"], local=["eve"])

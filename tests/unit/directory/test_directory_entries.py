@@ -76,6 +76,13 @@ def test_changes_in_words(entry, have, said):
     assert [change.said for change in entries.changes([entry], there)] == said
 
 
+def test_a_class_that_is_there_in_another_case_is_not_added_again():
+    entry = Entry(DN, least={"objectClass": ("top", "posixAccount")})
+    there = {entries.dn_key(DN): {"objectClass": ["POSIXACCOUNT"]}}
+    (change,) = entries.changes([entry], there)
+    assert "objectClass: top\n" in change.record and "posixAccount" not in change.record
+
+
 def test_slapds_numbers_do_not_count_but_the_order_of_access_does():
     dn = "olcDatabase={2}mdb,cn=config"
     there = {
