@@ -202,10 +202,10 @@ def _search(source, base, kind, attributes):
         command.append("-ZZ")
     if source["bind_dn"]:
         command += ["-D", source["bind_dn"], "-y", PASSWORD_FILE]
-    certificates = {"LDAPTLS_CACERT": CA_FILE} if source["ca"] else None
+    ours = __salt__["saltern.view"]("certificates:ca")
     result = __salt__["cmd.run_all"](
         [*command, f"(objectClass={kind})", *attributes],
-        env=certificates,
+        env={"LDAPTLS_CACERT": CA_FILE} if ours else None,
         python_shell=False,
         timeout=_TIMEOUT_S,
         ignore_retcode=True,

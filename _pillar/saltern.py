@@ -65,6 +65,6 @@ def ext_pillar(minion_id, pillar, schema_file, secrets_dir, join_file):
         name: own[name] if name in own else store.get(name)
         for name in roles.secrets_of(frozenset(mine["roles"]), source["kind"])
     }
-    if source["kind"] == "own":
-        saltern_authority.vouch(store, resolved, source)
+    if source["kind"] != "none":
+        mine["certificates"] = saltern_authority.vouch(store, resolved, source)
     return {"saltern": mine}

@@ -1,4 +1,4 @@
-"""Who vouches for Saltern's own directory servers: the site's certificates, or ours.
+"""Who vouches for directory servers: the site's certificates, or an authority of our own.
 
 Only the master uses it: the authority's key never leaves it.
 """
@@ -9,29 +9,35 @@ from saltern import certificates
 
 
 def vouch(store, plan, section):
-    """Put the certificates that a host needs into its section `directory`.
+    """The certificates that a host needs of the directory.
 
-    store: secret_store.Store; plan: plan.Plan; section: dict, the host's, changed here
-    Raises SecretError.
+    store: secret_store.Store; plan: plan.Plan; section: dict, the host's section `directory`
+    Returns a dict: ``ca`` str, PEM, or None for what the operating system trusts; ``server`` str,
+    PEM, on the directory's own servers. Raises SecretError.
     """
-    if section["ca"]:  # the plan has them: its check sees to it that both stand there
-        return
+    given = plan.data["directory"]["tls"]
+    serves = "number" in section
+    if given["ca"] or section["kind"] == "site":
+        # The plan's check sees to it that our own servers have both or neither.
+        return {"ca": given["ca"], **({"server": given["certificate"]} if serves else {})}
     now = datetime.datetime.now(datetime.timezone.utc)
     ca_key = store.get("directory_ca_key")
     name = f"Saltern of {plan.data['cluster']['name']}"
-    section["ca"] = ca = store.kept(
+    ca = store.kept(
         "directory_ca.pem",
         lambda: certificates.authority(ca_key, name[:64], now),
         lambda found: certificates.is_of(found, ca_key),
     )
-    if "certificate" in section:
-        key = store.get("directory_key")
-        names = _names(section["servers"], plan.data["cluster"]["domain"])
-        section["certificate"] = store.kept(
-            "directory.pem",
-            lambda: certificates.server(ca_key, ca, key, names, now),
-            lambda found: certificates.fits(found, ca, key, names, now),
-        )
+    if not serves:
+        return {"ca": ca}
+    key = store.get("directory_key")
+    names = _names(section["servers"], plan.data["cluster"]["domain"])
+    own = store.kept(
+        "directory.pem",
+        lambda: certificates.server(ca_key, ca, key, names, now),
+        lambda found: certificates.fits(found, ca, key, names, now),
+    )
+    return {"ca": ca, "server": own}
 
 
 def _names(servers, domain):

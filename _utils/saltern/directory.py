@@ -88,14 +88,12 @@ def section(plan: Plan, host: Host) -> dict[str, Any]:
         "uris": uris,
         # A clear connection is never used: ldap:// is with StartTLS.
         "start_tls": all(uri.startswith("ldap:") for uri in uris),
-        "ca": given["tls"]["ca"],
         "layout": LAYOUTS["own" if source == OWN else given["layout"]],
         **{key: given[key] for key in ("login_groups", "shell", "homes", "sssd")},
         "probe": _probe(plan, source),
         "servers": servers,
     }
     if host.name in servers:
-        found["certificate"] = given["tls"]["certificate"]
         found["number"] = servers.index(host.name) + 1
         found["writes"] = host.name == servers[0]
         found["password_policy"] = given["password_policy"]

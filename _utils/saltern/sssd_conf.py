@@ -24,7 +24,7 @@ def text(view: View, services: str) -> str:
         ("nss", {"filter_users": own, "filter_groups": own}),
         # A cached password counts as long as the directory is away (sssd.conf(5): 0 is no bound).
         ("pam", {"offline_credentials_expiration": 0}),
-        (f"domain/{domain}", {**_domain(view["directory"]), **_access(view)}),
+        (f"domain/{domain}", {**_domain(view), **_access(view)}),
     ]
     sections[-1] = (sections[-1][0], {**sections[-1][1], **view["directory"]["sssd"]})
     return "\n".join(_section(name, options) for name, options in sections)
@@ -39,7 +39,8 @@ def _value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _domain(source: View) -> Options:
+def _domain(view: View) -> Options:
+    source = view["directory"]
     layout = source["layout"]
     return {
         **{f"{part}_provider": "ldap" for part in ("id", "auth", "chpass")},
@@ -52,7 +53,7 @@ def _domain(source: View) -> Options:
         "ldap_group_object_class": layout["group_class"],
         "ldap_user_ssh_public_key": "sshPublicKey",
         "ldap_id_use_start_tls": source["start_tls"],
-        **({"ldap_tls_cacert": directory.CA_FILE} if source["ca"] else {}),
+        **({"ldap_tls_cacert": directory.CA_FILE} if view["certificates"]["ca"] else {}),
         "ldap_tls_reqcert": "demand",
         **(
             {

@@ -1,14 +1,15 @@
 # Who vouches for the directory's servers, and the password with which this host may read: for whoever asks it by itself.
 {%- set directory = salt['saltern.view']('directory') %}
+{%- set ca = salt['saltern.view']('certificates:ca') %}
 {%- set before = salt['saltern.phase_before']('p7_identity') %}
 include:
   - {{ before }}
 
-{%- if directory.ca %}
+{%- if ca %}
 "authority: certificates":
   file.managed:
     - name: /etc/saltern/directory-ca.pem
-    - contents: {{ directory.ca | json }}
+    - contents: {{ ca | json }}
     - user: root
     - group: root
     - mode: '0644'
@@ -28,7 +29,7 @@ include:
     - mode: '0600'
     - require:
       - sls: {{ before }}
-      {%- if directory.ca %}
+      {%- if ca %}
       - file: "authority: certificates"
       {%- endif %}
 {%- endif %}

@@ -1,5 +1,6 @@
 # A directory server: OpenLDAP with the plan's users and groups, copied between all servers, backed up daily.
 {%- set directory = salt['saltern.view']('directory') %}
+{%- set certificates = salt['saltern.view']('certificates') %}
 {%- set ldap = salt['saltern.platform']().openldap %}
 {%- set before = salt['saltern.phase_before']('p7_identity') %}
 include:
@@ -40,7 +41,7 @@ include:
     - require:
       - pkg: "server: packages"
 
-{%- for name, text in (('ca', directory.ca), ('server', directory.certificate)) %}
+{%- for name, text in certificates | dictsort %}
 "server: {{ name }}.pem":
   file.managed:
     - name: {{ ldap.tls }}/{{ name }}.pem

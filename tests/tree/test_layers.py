@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
+from saltern import overview, roles
 
 ROOT = Path(__file__).resolve().parents[2]
 UTILS = sorted((ROOT / "_utils/saltern").glob("*.py"))
@@ -264,6 +266,13 @@ def test_each_component_of_the_top_file_exists():
     for sls in names:
         path = ROOT / "salt" / sls.replace(".", "/")
         assert path.with_suffix(".sls").exists() or (path / "init.sls").exists(), sls
+
+
+@pytest.mark.parametrize("role", roles.MEANING)
+def test_the_phases_of_a_role_are_those_of_the_top_file(role):
+    top = yaml.safe_load((ROOT / "salt/top.sls").read_text(encoding="utf-8"))["base"]
+    mine = [name for name, owners in roles.PHASES.items() if owners is None or role in owners]
+    assert mine == overview.phases(top, frozenset({role}))
 
 
 def test_no_phase_has_a_component_that_nobody_gets():

@@ -4,10 +4,12 @@ import json
 import sys
 
 import pytest
+from saltern import plan as plans
+from saltern import stamp, view
 from saltern.join_book import Book
 from saltern.problem import PlanError
 from saltern.view import UnknownHost
-from support import ROOT, admit, example, load
+from support import ROOT, SCHEMA, admit, example, load
 
 SCHEMA_FILE = str(ROOT / "pillar/schema.json")
 
@@ -176,10 +178,20 @@ def test_every_host_gets_the_authority_and_only_directory_hosts_its_certificate(
     pillar.plan_of_the_test["hosts"]["dir01"] = {"roles": ["directory"], "address": "10.213.0.15"}
     admit(tmp_path / "join/register.db", tmp_path / "pki", "dir01")
     server, client = ask(pillar, tmp_path, "dir01"), ask(pillar, tmp_path, "node01")
-    assert server["directory"]["ca"] == client["directory"]["ca"]
-    assert server["directory"]["certificate"].startswith("-----BEGIN CERTIFICATE-----")
-    assert "certificate" not in client["directory"]
+    assert server["certificates"]["ca"] == client["certificates"]["ca"]
+    assert server["certificates"]["server"].startswith("-----BEGIN CERTIFICATE-----")
+    assert "server" not in client["certificates"]
     assert "directory_key" in server["secrets"] and "directory_key" not in client["secrets"]
     assert all("directory_ca_key" not in view["secrets"] for view in (server, client))
     again = ask(pillar, tmp_path, "dir01")
-    assert again["directory"]["certificate"] == server["directory"]["certificate"]
+    assert again["certificates"] == server["certificates"]
+
+
+def test_a_minions_digest_of_its_view_is_the_one_that_the_join_queue_expects(pillar, tmp_path):
+    pillar.plan_of_the_test["hosts"]["dir01"] = {"roles": ["directory"], "address": "10.213.0.15"}
+    admit(tmp_path / "join/register.db", tmp_path / "pki", "dir01")
+    resolved = plans.resolve(SCHEMA, pillar.plan_of_the_test)
+    for host in ("dir01", "node01"):
+        sent = ask(pillar, tmp_path, host)
+        expected = {**view.of(resolved, host), "tree": sent["tree"]}
+        assert stamp.of(sent) == stamp.of(expected)

@@ -15,7 +15,7 @@ from support import SCHEMA, example, load
 PEOPLE = "dn: uid=ada,ou=people,dc=x\nuid: ada\n\ndn: uid=ben,ou=people,dc=x\nuid: ben\n"
 GROUPS = "dn: cn=phys,ou=groups,dc=x\ncn: phys\nmember: uid=ada,ou=people,dc=x\n"
 SOURCE = {
-    "kind": "own", "uris": ["ldap://dir01"], "start_tls": True, "ca": "PEM", "bind_dn": "cn=client",
+    "kind": "own", "uris": ["ldap://dir01"], "start_tls": True, "bind_dn": "cn=client",
     "user_base": "ou=people,dc=x", "group_base": "ou=groups,dc=x", "layout": LAYOUTS["own"],
     "login_groups": [],
 }  # fmt: skip
@@ -46,7 +46,9 @@ class World:
         monkeypatch.setattr(self.module, "_PAUSE_S", 0)
 
     def view(self, path):
-        return {"directory": self.source, "accounts:wanted": json.dumps({"directory": RULES})}[path]
+        wanted = json.dumps({"directory": RULES})
+        found = {"directory": self.source, "certificates:ca": "PEM", "accounts:wanted": wanted}
+        return found[path]
 
     def run(self, command, **options):
         self.commands.append((command, options))

@@ -149,8 +149,7 @@ def test_people_go_to_the_first_server_only():
 )
 def test_only_login_hosts_let_users_in(host, access):
     mine = of(host, site(directory={"login_groups": ["phys"]}))
-    mine["directory"]["ca"] = "made on the master"
-    text = sssd_conf.text(mine, "")
+    text = sssd_conf.text({**mine, "certificates": {"ca": "made on the master"}}, "")
     assert access in text
     assert "ldap_uri = ldap://dir01.lab.saltern, ldap://dir02.lab.saltern" in text
     assert "ldap_default_authtok = <secret:directory_client_password>" in text
@@ -165,7 +164,8 @@ def test_a_site_has_its_own_servers_and_the_last_word_on_sssd():
             "sssd": {"ldap_network_timeout": 9},
         }
     )  # fmt: skip
-    text = sssd_conf.text(of("login01", plan), "nss, pam, ssh")
+    mine = {**of("login01", plan), "certificates": {"ca": None}}
+    text = sssd_conf.text(mine, "nss, pam, ssh")
     assert "services = nss, pam, ssh" in text
     assert "ldap_schema = ipa" in text and "ldap_id_use_start_tls = false" in text
     assert "ldap_network_timeout = 9" in text
