@@ -44,6 +44,8 @@ def _table(rows):
 
 def _cell(value):
     """One line: a table's row is one."""
+    if value is None:
+        return ""
     text = ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)
     return " ".join(text.split())
 

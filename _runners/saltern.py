@@ -9,6 +9,7 @@ import saltern_admission
 import saltern_lifecycle
 import saltern_master
 import saltern_master_health
+import saltern_verify
 from saltern import join_tables, overview
 from saltern.problem import PlanError
 from saltern_lifecycle import Refused
@@ -49,6 +50,25 @@ def health(whole=False):
         salt-run saltern.health whole=True --out=json
     """
     return _tell(lambda: saltern_master_health.overview(__opts__, _resolved(), whole))
+
+
+def verify(failover=False, within=120):
+    """Prove the cluster by its gates and by jobs: on every node in service, and over two of them.
+
+    The jobs are root's, small, and wait for nobody: those that find no room are taken back.
+    failover: bool, also stop the first slurmctld and slurmdbd for a while, with jobs running, and
+        see the others take over
+    within: int, seconds that the jobs have
+    Exits non-zero when anything failed; what was left out is listed with its reason.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.verify
+        salt-run saltern.verify failover=True --out=json
+    """
+    return _tell(lambda: saltern_verify.run(__opts__, _resolved(), int(within), bool(failover)))
 
 
 def sync_accounts(accept_fewer=False, test=False):

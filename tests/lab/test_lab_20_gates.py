@@ -76,6 +76,26 @@ def test_a_wrong_clock_closes_the_gate_and_names_the_offset(lab):
     until(lambda: lab.gate("node02", "p4_scheduler") == [], 120, "slurmd of node02")
 
 
+def test_verify_is_green_by_jobs_and_red_while_something_is_broken(lab):
+    good = lab.runner("saltern.verify")
+    assert good["summary"].startswith("verified: ") and good["retcode"] == 0
+    ran = {row["check"] for row in good["checks"] if row["result"] == "ok"}
+    assert {"job on node01", "job on node02", "job over node01 and node02"} <= ran
+    slurm = ". /etc/profile.d/slurm.sh; scontrol update nodename=node02"
+    lab.exec("login01", "systemctl stop chrony")
+    lab.exec("mgmt01", f"{slurm} state=drain reason='a person'")
+    try:
+        bad = lab.runner("saltern.verify", check=False)
+    finally:
+        lab.exec("login01", "systemctl start chrony")
+        lab.exec("mgmt01", f"{slurm} state=resume")
+    assert bad["retcode"] == 1 and bad["summary"].startswith("NOT verified: ")
+    results = {row["check"]: row["result"] for row in bad["checks"]}
+    assert results["gate p1_foundation on login01"] == "failed"
+    assert results["job on node02"] == "left out"
+    until(lambda: lab.gate("login01", "p1_foundation") == [], 120, "login01's clock")
+
+
 def test_a_closed_gate_stops_the_phase_behind_it(lab):
     """The gate of phase 0: a host that is not the declared one."""
     with lab.plan({"node_types": {"small": {"memory_mb": 10_000_000}}}):

@@ -75,6 +75,22 @@ def lived(lab, *jobs):
     until(lambda: recorded(lab, jobs) == wanted, 180, f"jobs {jobs} in accounting")
 
 
+def test_verify_shows_the_failover_with_times(pair):
+    """What a person would run; a job of another user runs through it."""
+    job = sleeper(pair, 90)
+    found = pair.runner("saltern.verify", "failover=True")
+    assert found["summary"].startswith("verified: "), found
+    checks = {row["check"]: row for row in found["checks"]}
+    assert {"job on node01", "job on node02", "job over node01 and node02"} <= checks.keys()
+    assert "in charge after" in checks["failover: takeover"]["found"]
+    assert checks["failover: both jobs in accounting"]["result"] == "ok"
+    assert checks["failover: slurmdbd in reserve"]["result"] == "ok"
+    assert in_charge(pair, "mgmt01")
+    left = pair.exec("mgmt01", "systemctl list-timers --all --no-legend 'saltern-verify*'")
+    assert left.strip() == ""
+    lived(pair, job)
+
+
 def test_a_second_run_changes_nothing(pair):
     for host, states in pair.highstate().items():
         wrong = [name for name, one in states.items() if one["changes"] or not one["result"]]

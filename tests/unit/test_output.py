@@ -26,6 +26,11 @@ def test_rows_become_a_table_with_columns_in_step(show):
     ]
 
 
+def test_what_was_not_measured_is_blank(show):
+    rows = [{"check": "a", "took_s": 1.5}, {"check": "b", "took_s": None}]
+    assert show({"rows": rows}).splitlines()[-1].strip() == "b"
+
+
 def test_a_cell_is_one_line(show):
     assert show({"rows": [{"reason": "closed:\n- one\n- two"}]}).splitlines()[-1] == (
         "  closed: - one - two"
