@@ -223,7 +223,7 @@ def _access(base: str) -> list[str]:
     return [
         f'to * by dn.base="{ROOT}" manage'
         f' by dn.base="{service(base, "replicator")}" read by * break',
-        "to attrs=userPassword by self =w by anonymous auth by * none",
+        "to attrs=userPassword by self =xw by anonymous auth by * none",
         "to attrs=pwdHistory by * none",
         f"to attrs=sshPublicKey by self write {client} by * none",
         f"to * {client} by self read by * none",

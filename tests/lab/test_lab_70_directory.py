@@ -160,6 +160,23 @@ def test_login_by_password_makes_a_home_and_submits_under_the_account(site):
     assert "physics|COMPLETED" in rows.splitlines()
 
 
+def test_users_change_their_password_by_the_rules(site):
+    def passwd(old, new):
+        lines = shlex.quote(f"{old}\n{new}\n{new}\n")
+        return site.attempt("login01", f"cd; printf {lines} | passwd", user="ada")
+
+    another = "an entirely new phrase"
+    try:
+        assert passwd(PASSWORD, "short").returncode != 0
+        assert passwd("not the old one", another).returncode != 0
+        changed = passwd(PASSWORD, another)
+        assert changed.returncode == 0, changed.stdout + changed.stderr
+        assert logs_in(site, "ada", "id -un", password=another).stdout.strip() == "ada"
+        assert passwd(another, PASSWORD).returncode != 0, "it may not come again"
+    finally:
+        _give_password(site)
+
+
 def test_login_by_key_of_the_directory(site):
     site.exec("login01", "rm -f /run/ada; ssh-keygen -q -t ed25519 -N '' -f /run/ada")
     key = site.exec("login01", "cat /run/ada.pub").strip()
