@@ -64,6 +64,20 @@ def kept():
         return json.load(file)
 
 
+def known():
+    """Whether the groups that the plan names now were looked at once.
+
+    Returns bool.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' directory_groups.known
+    """
+    return kept().get("rules") == directory_accounts.looks_for(_rules())
+
+
 def look(accept_fewer=False, patience=0):
     """What the directory says now, if it can be believed; nothing is kept.
 

@@ -10,13 +10,14 @@ def __virtual__():
 
 
 def known(name, timeout):
-    """The directory was looked at once; later looks are `salt-run saltern.sync_accounts`.
+    """The directory was looked at for the plan's groups; later looks at the same groups are
+    `salt-run saltern.sync_accounts`.
 
     name: str, for people
     timeout: int, seconds to wait for its answer
     """
     ret = {"name": name, "result": True, "changes": {}, "comment": "The groups are known."}
-    if __salt__["directory_groups.kept"]():
+    if __salt__["directory_groups.known"]():
         return ret
     changes = {"groups": {"old": "unknown", "new": "read from the directory"}}
     if __opts__["test"]:

@@ -99,7 +99,14 @@ def taken(
             )
         )
     counts = [[now, count]] if fewer else [*recent, [now, count]]
-    return {"groups": kept, "taken": now, "counts": counts}, problems
+    asked = looks_for(section)
+    return {"groups": kept, "rules": asked, "taken": now, "counts": counts}, problems
+
+
+def looks_for(section: Section) -> dict[str, str]:
+    """The groups that a look asks for, each with that of its coordinators; a look for others is
+    none for these."""
+    return {pattern: rule.get("coordinators", "") for pattern, rule in section["groups"].items()}
 
 
 def _missing(section: Section, groups: Groups, before: Groups) -> Iterator[Problem]:

@@ -28,7 +28,7 @@ class World:
 
     def __init__(self, tmp_path, monkeypatch, source=SOURCE, **answers):
         self.said, self.commands = {"people": PEOPLE, "groups": GROUPS}, []
-        self.retcode = 0
+        self.retcode, self.rules = 0, RULES
         self.salt = {
             "saltern.view": self.view,
             "cmd.run_all": self.run,
@@ -46,7 +46,7 @@ class World:
         monkeypatch.setattr(self.module, "_PAUSE_S", 0)
 
     def view(self, path):
-        wanted = json.dumps({"directory": RULES})
+        wanted = json.dumps({"directory": self.rules})
         found = {"directory": self.source, "certificates:ca": "PEM", "accounts:wanted": wanted}
         return found[path]
 
@@ -88,6 +88,14 @@ def test_it_is_waited_for_with_a_bound(world, monkeypatch):
     with pytest.raises(CommandExecutionError):
         world.module.take(patience=3)
     assert len(world.commands) == 3
+
+
+def test_a_look_counts_for_the_groups_that_it_asked_for(world):
+    assert not world.module.known()
+    world.module.take()
+    assert world.module.known()
+    world.rules = {**RULES, "groups": {**RULES["groups"], "chem-*": {"account": "chem-*"}}}
+    assert not world.module.known()
 
 
 def test_a_dry_sync_keeps_nothing_and_changes_nothing(world):

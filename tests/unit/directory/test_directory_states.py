@@ -93,14 +93,14 @@ def test_pam_and_nss(salt, test, result):
 @pytest.mark.parametrize(
     ("salt", "test", "result"),
     [
-        pytest.param({"directory_groups.kept": [{"groups": {}}]}, False, True, id="already-so"),
-        pytest.param({"directory_groups.kept": [{}]}, True, None, id="dry-run"),
+        pytest.param({"directory_groups.known": [True]}, False, True, id="already-so"),
+        pytest.param({"directory_groups.known": [False]}, True, None, id="dry-run"),
         pytest.param(
-            {"directory_groups.kept": [{}], "directory_groups.take": [{"groups": {"a": []}}]},
+            {"directory_groups.known": [False], "directory_groups.take": [{"groups": {"a": []}}]},
             False, True, id="changed",
         ),
         pytest.param(
-            {"directory_groups.kept": [{}], "directory_groups.take": WORDS},
+            {"directory_groups.known": [False], "directory_groups.take": WORDS},
             False, False, id="failed",
         ),
     ],
