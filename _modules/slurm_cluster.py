@@ -68,6 +68,22 @@ def client_env():
     return {"SLURM_CONF_SERVER": servers()}
 
 
+def program(command, timeout=_ANSWER_S):
+    """Run one of Slurm's client programs; a time-out counts as a failure, with the words of one.
+
+    command: list of str, the program's name first; timeout: int, seconds
+    Returns a dict: ``retcode`` int, ``stdout`` and ``stderr`` str.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_cluster.program '["sinfo", "--summarize"]'
+    """
+    name, *arguments = command
+    return _all([_program(name), *arguments], timeout, client_env())
+
+
 def await_slurmdbd(timeout):
     """Wait until a slurmdbd answers a client here, the first one or the one in reserve.
 

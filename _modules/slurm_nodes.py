@@ -1,11 +1,10 @@
 """Slurm's nodes: what the controller says of them, what runs there, and how a node names itself."""
 
 from salt.exceptions import CommandExecutionError
-from saltern import slurm_answers, slurm_conf, slurm_daemons
+from saltern import slurm_answers, slurm_conf
 
 __virtualname__ = "slurm_nodes"
 
-_ANSWER_S = 30
 _NAMES = 1000  # of a command: Linux takes 128 KiB in one word (execve(2))
 # The states of a job that has a process on its node, or may (squeue(1), JOB STATE CODES).
 _THERE = "RUNNING,SUSPENDED,STOPPED,COMPLETING,CONFIGURING,SIGNALING,STAGE_OUT"
@@ -28,7 +27,7 @@ def states(names=None):
 
         salt 'mgmt01' slurm_nodes.states '[node01, node02]'
     """
-    result = _all(["scontrol", "show", "nodes", "--json"])
+    result = __salt__["slurm_cluster.program"](["scontrol", "show", "nodes", "--json"])
     try:
         every = slurm_answers.nodes(result["stdout"])
     except (slurm_answers.Unreadable, KeyError):
@@ -55,7 +54,7 @@ def jobs_on(nodes):
     for start in range(0, len(names), _NAMES):
         part = ",".join(names[start : start + _NAMES])
         words = ["--noheader", f"--nodelist={part}", f"--states={_THERE}", "--format=%A %u %T"]
-        result = _all(["squeue", *words])
+        result = __salt__["slurm_cluster.program"](["squeue", *words])
         if result["retcode"]:
             said = slurm_answers.words(result["stderr"] or result["stdout"])
             raise CommandExecutionError(f"squeue did not list the jobs of {part}: {said}")
@@ -75,7 +74,7 @@ def delete(node):
 
         salt 'mgmt01' slurm_nodes.delete cloud-7
     """
-    result = _all(["scontrol", "delete", f"nodename={node}"])
+    result = __salt__["slurm_cluster.program"](["scontrol", "delete", f"nodename={node}"])
     if node in states([node]):
         said = slurm_answers.words(result["stderr"] or result["stdout"])
         raise CommandExecutionError(f"slurmctld did not delete {node}: {said}")
@@ -95,19 +94,3 @@ def slurmd_arguments():
     host = __salt__["saltern.view"]("host")
     named = f"-N {host['name']}"
     return f'{named} -Z --conf "{slurm_conf.dynamic(host)}"' if host["elastic"] else named
-
-
-def _all(command):
-    """Run a program of Slurm; a time-out counts as a failure, with the words of one."""
-    program, *arguments = command
-    try:
-        return __salt__["cmd.run_all"](
-            [f"{slurm_daemons.TREE}/bin/{program}", *arguments],
-            python_shell=False,
-            timeout=_ANSWER_S,
-            env=__salt__["slurm_cluster.client_env"](),
-            ignore_retcode=True,
-            output_loglevel="quiet",
-        )
-    except CommandExecutionError as error:
-        return {"retcode": 127, "stdout": "", "stderr": str(error)}

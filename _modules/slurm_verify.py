@@ -279,15 +279,4 @@ def _parts(jobs):
 
 
 def _run(command):
-    program, *arguments = command
-    try:
-        return __salt__["cmd.run_all"](
-            [f"{slurm_daemons.TREE}/bin/{program}", *arguments],
-            python_shell=False,
-            timeout=_ANSWER_S,
-            env=__salt__["slurm_cluster.client_env"](),
-            ignore_retcode=True,
-            output_loglevel="quiet",
-        )
-    except CommandExecutionError as error:
-        return {"retcode": 127, "stdout": "", "stderr": str(error)}
+    return __salt__["slurm_cluster.program"](command, _ANSWER_S)

@@ -16,6 +16,8 @@ from saltern_lifecycle import Refused
 
 __virtualname__ = "saltern"
 
+log = logging.getLogger(__name__)
+
 
 def __virtual__():
     return __virtualname__
@@ -85,9 +87,14 @@ def sync_accounts(accept_fewer=False, test=False):
         salt-run saltern.sync_accounts test=True
         salt-run saltern.sync_accounts
     """
-    return _tell(
+    said = _tell(
         lambda: saltern_accounts.sync(__opts__, _resolved(), bool(accept_fewer), bool(test))
     )
+    if said["retcode"] and not _is_in_terminal():
+        # The schedule and the reactor show nothing to anybody; the master's log is what is left.
+        words = {key: said[key] for key in ("problem", "problems", "failed") if said.get(key)}
+        log.error("saltern.sync_accounts: %s", words)
+    return said
 
 
 def accounts():
@@ -235,9 +242,14 @@ def _tell(work):
     return {"outputter": "saltern", "retcode": 1, **said}
 
 
+def _is_in_terminal():
+    """Whether salt-run called, and not the reactor, the schedule or the API."""
+    return str(__opts__.get("fun", "")).startswith("saltern.")
+
+
 def _print(work):
     """Text that holds a secret goes to the terminal only: Salt keeps what a runner returns."""
-    if not str(__opts__.get("fun", "")).startswith("saltern."):
+    if not _is_in_terminal():
         refusal = (
             "user-data holds a secret, so only salt-run in a terminal or into a file prints it"
         )

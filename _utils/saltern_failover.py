@@ -118,13 +118,8 @@ class Failover:
 
     def _databases(self):
         if len(self.databases) < 2:
-            self.rows.append(
-                {
-                    "check": "slurmdbd in reserve",
-                    "result": verify.LEFT_OUT,
-                    "found": "the plan has one slurmdbd",
-                }
-            )
+            row = {"check": "failover: slurmdbd in reserve", "result": verify.LEFT_OUT}
+            self.rows.append({**row, "found": "the plan has one slurmdbd", "took_s": None})
             return
         first, asked = self.databases[0], self.controllers[0]
         try:

@@ -8,6 +8,7 @@ import saltern_master
 from saltern import nodeset, overview, verify
 from saltern.joins import JoinFailed
 from saltern_failover import Failover
+from saltern_lifecycle import Refused
 from saltern_minions import Minions
 
 _PING_S = 30
@@ -21,6 +22,7 @@ def run(opts, plan, within, failover=False):
     opts: dict, Salt's; plan: ``saltern.plan.Plan``
     within: int, seconds that the jobs have
     failover: bool, that of controllers and slurmdbd too, unless the cluster failed before
+    Raises Refused when the master knows no minion.
     Returns a dict: ``summary`` str, ``checks`` list of {check, result, found, took_s}, ``retcode``.
     """
     top = saltern_master.top(opts)
@@ -28,9 +30,23 @@ def run(opts, plan, within, failover=False):
     for host in plan.hosts.values():
         for phase in overview.phases(top, host.roles):
             hosts.setdefault(phase, []).append(host.name)
-    rows = []
+    try:
+        rows = _rows(opts, plan, hosts, within, failover)
+    except JoinFailed as error:
+        raise Refused(
+            problem=f"{error}. Has any host been admitted (salt-run saltern.joins)?"
+        ) from None
+    return {
+        "checks": list(verify.in_order(rows)),
+        "summary": verify.summary(rows),
+        "retcode": 1 if _failed(rows) else 0,
+    }
+
+
+def _rows(opts, plan, hosts, within, failover):
+    """hosts: those that have each phase."""
+    rows, there = [], set()
     with Minions(opts) as minions:
-        there = set()
         rows += _timed(f"{len(plan.hosts)} minions", lambda: _minions(minions, plan, there))
         for phase in sorted(hosts):
             mine = [name for name in hosts[phase] if name in there]
@@ -39,11 +55,7 @@ def run(opts, plan, within, failover=False):
         rows += _timed("jobs on every node", lambda: _jobs(minions, plan, within))
         if failover and not _failed(rows):
             rows += _timed("failover", Failover(minions, plan).run)
-    return {
-        "checks": list(verify.in_order(rows)),
-        "summary": verify.summary(rows),
-        "retcode": 1 if _failed(rows) else 0,
-    }
+    return rows
 
 
 def _failed(rows):

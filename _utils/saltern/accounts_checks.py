@@ -36,8 +36,7 @@ def check(
         where, _, what = str(error).partition(": ")
         yield Problem(where, what, "a value of Slurm")
         return
-    if not section["directory"]["groups"]:  # else more accounts and members come from there
-        yield from _members(section, tree)
+    yield from _members(section, tree)
     yield from _qos(tree, section)
     yield from _partitions(tree, partitions)
     yield from _removals(section, tree)
@@ -90,11 +89,17 @@ def _root(section: Section) -> Found:
 
 
 def _members(section: Section, tree: Tree) -> Found:
+    """With groups of a directory, more accounts and memberships come than the plan can tell."""
+    rules = section["directory"]["groups"].values()
+    known = tree.accounts.keys() | {lower(rule["account"]) for rule in rules}
+    open_ended = any("*" in rule["account"] for rule in rules)
     mine: dict[str, set[str]] = {}
     for key in tree.associations:
         mine.setdefault(key[1], set()).add(key[0])
-        if key[0] not in tree.accounts:
+        if key[0] not in known and not open_ended:
             yield Problem(f"accounts:users:{key[1]}:accounts", key[0], "accounts of accounts:tree")
+    if rules:
+        return
     for name in section["users"]:
         user = tree.users[lower(name)]
         where = f"accounts:users:{name}"

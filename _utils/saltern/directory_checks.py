@@ -118,6 +118,8 @@ def _rules(data: Data, has_directory: bool) -> Found:
     known = {name for name, *_ in flat(data["accounts"]["tree"])} | {ROOT}
     known |= {lower(rule["account"]) for rule in rules.values()}
     open_ended = any("*" in rule["account"] for rule in rules.values())
+    section = data["accounts"]
+    qos = {lower(name) for name in (*section["qos"], *section["untouchable"]["qos"], "normal")}
     for group, rule in rules.items():
         where = f"accounts:directory:groups:{group}"
         for key in ("account", "coordinators"):
@@ -128,5 +130,13 @@ def _rules(data: Data, has_directory: bool) -> Found:
         if parent not in known and not open_ended:
             expected = "an account of accounts:tree or of another group here"
             yield Problem(f"{where}:parent", rule["parent"], expected)
+        for name in [
+            *(rule.get("qos") or ()),
+            *([rule["default_qos"]] if rule.get("default_qos") else ()),
+        ]:
+            if lower(name) not in qos:
+                yield Problem(
+                    f"{where}:qos", name, f"a key of accounts:qos ({', '.join(sorted(qos))})"
+                )
         if parent == lower(rule["account"]):
             yield Problem(f"{where}:parent", rule["parent"], "another account than its own")

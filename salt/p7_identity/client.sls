@@ -15,9 +15,17 @@ include:
 "client: packages":
   pkg.installed:
     - name: {{ sssd.packages[0] }}
-    - pkgs: {{ (sssd.packages + ([salt['saltern.platform']().openldap.client] if 'controller' in roles else [])) | json }}
+    - pkgs: {{ sssd.packages | json }}
     - require:
       - sls: {{ before }}
+
+{%- if 'controller' in roles %}
+"client: ldapsearch":
+  pkg.installed:
+    - name: {{ salt['saltern.platform']().openldap.client }}
+    - require:
+      - sls: {{ before }}
+{%- endif %}
 
 "client: configuration":
   secret.file:

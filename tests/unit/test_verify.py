@@ -82,9 +82,9 @@ class Slurm:
         self.calls, self.numbers = [], count(11)
         self.states, self.sbatch = list(states), sbatch
 
-    def run(self, command, **_):
-        program = command[0].rpartition("/")[2]
-        self.calls.append([program, *command[1:]])
+    def run(self, command, *_, **__):
+        program = command[0]
+        self.calls.append(list(command))
         said = {
             "sinfo": "n1|other|up\nn1|batch*|up\nn2|batch*|up\nn3|batch*|up\nn4|old|down\n",
             "squeue": "11|Resources\n12|Resources\n13|Resources\n",
@@ -110,7 +110,7 @@ def module(slurm, monkeypatch):
         "slurm_verify",
         __salt__={
             "cmd.run_all": slurm.run,
-            "slurm_cluster.client_env": dict,
+            "slurm_cluster.program": slurm.run,
             "slurm_nodes.states": lambda: {
                 "n1": node("n1"),
                 "n2": node("n2"),

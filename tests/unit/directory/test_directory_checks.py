@@ -112,6 +112,18 @@ def test_a_sound_directory_is_taken():
             id="an-unknown-parent",
         ),
         pytest.param(
+            site(accounts={"directory": {"groups": {"phys": {"account": "p", "qos": ["gone"]}}}}),
+            "accounts:directory:groups:phys:qos: found gone",
+            id="an-unknown-qos",
+        ),
+        pytest.param(
+            site(
+                accounts={"users": {"ada": {"accounts": ["typo"]}}, "directory": {"groups": RULE}}
+            ),
+            "accounts:users:ada:accounts: found typo",
+            id="an-unknown-account-beside-the-groups",
+        ),
+        pytest.param(
             site(directory={"base": "dc=a", "user_base": "ou=people,dc=b"}),
             "directory:user_base: found ou=people,dc=b",
             id="a-base-elsewhere",
