@@ -80,7 +80,7 @@ def missing():
     """
     found = []
     for client in database_conf.clients(__salt__["saltern.view"]()):
-        database, rights = _query(database_conf.query(client)).split()
+        database, rights = query(database_conf.query(client)).split()
         if database == "0":
             found.append("database")
         if rights == "0" or not _password_fits(client):
@@ -101,18 +101,18 @@ def make(parts):
         salt 'mgmt01' slurm_database.make '["database", "account localhost"]'
     """
     if "database" in parts:
-        _query(database_conf.MAKE_DATABASE)
+        query(database_conf.MAKE_DATABASE)
     for part in parts:
         kind, _, client = part.partition(" ")
         if kind == _ACCOUNT:
             sql = database_conf.make_account(client)
-            __salt__["saltern.secret_stdin"](_client(), sql, _TIMEOUT_S)
+            __salt__["saltern.secret_stdin"](command(), sql, _TIMEOUT_S)
 
 
 def _password_fits(client):
     try:
         sql = database_conf.check_account(client)
-        __salt__["saltern.secret_stdin"](_client(), sql, _TIMEOUT_S)
+        __salt__["saltern.secret_stdin"](command(), sql, _TIMEOUT_S)
     except CommandExecutionError as error:
         if database_conf.ACCOUNT_DIFFERS in str(error):
             return False
@@ -120,22 +120,45 @@ def _password_fits(client):
     return True
 
 
-def _client():
+def command(schema=""):
+    """The command that gives SQL on its standard input to MariaDB here, as root on its socket.
+
+    schema: str, a database to begin in
+    Returns a list of str.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_database.command
+    """
     # --no-defaults would lose the socket's path of the distribution; batch mode prints no table.
     return [
         __salt__["saltern.platform"]()["mariadb"]["client"],
         "--batch",
         "--skip-column-names",
         "--user=root",
+        *([schema] if schema else []),
     ]
 
 
-def _query(sql):
+def query(sql, timeout=_TIMEOUT_S):
+    """What MariaDB here answers to SQL that holds no secret.
+
+    sql: str; timeout: int, seconds
+    Returns str, fields apart by tabs, a line a row. Raises CommandExecutionError with its words.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_database.query 'SELECT VERSION();'
+    """
     result = __salt__["cmd.run_all"](
-        _client(),
+        command(),
         stdin=sql,
         python_shell=False,
-        timeout=_TIMEOUT_S,
+        timeout=timeout,
         ignore_retcode=True,
         output_loglevel="quiet",
     )

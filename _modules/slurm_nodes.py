@@ -1,5 +1,7 @@
 """Slurm's nodes: what the controller says of them, what runs there, and how a node names itself."""
 
+import time
+
 from salt.exceptions import CommandExecutionError
 from saltern import slurm_answers, slurm_conf
 
@@ -60,6 +62,28 @@ def jobs_on(nodes):
             raise CommandExecutionError(f"squeue did not list the jobs of {part}: {said}")
         found.update(dict.fromkeys(map(str.strip, result["stdout"].splitlines())))
     return [line for line in found if line]
+
+
+def steps(since):
+    """Job steps on this host that began after a time, as the host itself sees them.
+
+    since: float, seconds since the epoch
+    Returns a list of str, such as ``12.batch``. Raises CommandExecutionError when it cannot tell.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'node01' slurm_nodes.steps 0
+    """
+    command = ["ps", "--no-headers", "-o", "etimes=,args=", "-C", "slurmstepd"]
+    found = __salt__["cmd.run_all"](command, python_shell=False, ignore_retcode=True)
+    if found["retcode"] not in (0, 1) or found["stderr"]:  # 1: there is none (ps(1))
+        raise CommandExecutionError(f"ps did not list the job steps: {found['stderr']}")
+    rows = [line.split() for line in found["stdout"].splitlines()]
+    # slurmstepd calls itself "slurmstepd: [12.batch]"
+    young = [row[2] for row in rows if len(row) > 2 and time.time() - int(row[0]) > since]
+    return sorted(word.strip("[]") for word in young)
 
 
 def delete(node):

@@ -6,9 +6,11 @@ import sys
 
 import saltern_accounts
 import saltern_admission
+import saltern_backup
 import saltern_lifecycle
 import saltern_master
 import saltern_master_health
+import saltern_restore
 import saltern_verify
 from saltern import join_tables, overview
 from saltern.problem import PlanError
@@ -90,11 +92,7 @@ def sync_accounts(accept_fewer=False, test=False):
     said = _tell(
         lambda: saltern_accounts.sync(__opts__, _resolved(), bool(accept_fewer), bool(test))
     )
-    if said["retcode"] and not _is_in_terminal():
-        # The schedule and the reactor show nothing to anybody; the master's log is what is left.
-        words = {key: said[key] for key in ("problem", "problems", "failed") if said.get(key)}
-        log.error("saltern.sync_accounts: %s", words)
-    return said
+    return _logged("sync_accounts", said)
 
 
 def accounts():
@@ -108,6 +106,60 @@ def accounts():
         salt-run saltern.accounts --out=json
     """
     return _tell(lambda: saltern_accounts.overview(__opts__, _resolved()))
+
+
+def backup(due=False):
+    """Back up slurmdbd's database, StateSaveLocation, and the master's secrets, register and keys.
+
+    Each host keeps its own in the plan's backup:folder; the oldest beyond backup:keep go.
+    due: bool, only what is older than backup:every_h, as the master's schedule asks every hour
+    Exits non-zero when a part could not be made.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.backup
+    """
+    return _logged(
+        "backup", _tell(lambda: saltern_backup.run(__opts__, _resolved(), due=bool(due)))
+    )
+
+
+def backups():
+    """Show every backup, on which host it is, and which parts have no young one.
+
+    Exits non-zero when a part's newest is older than twice backup:every_h, or it has none.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.backups
+        salt-run saltern.backups --out=json
+    """
+    return _tell(lambda: saltern_backup.overview(__opts__, _resolved()))
+
+
+def restore(part, backup, test=False, replace=False):
+    """Put one part of a backup back. What would be lost by it is said first, and nothing is done.
+
+    part: str, ``database``, ``state``, ``secrets``, ``register`` or ``keys``
+    backup: str, its name in ``saltern.backups``
+    test: bool, only prove that it can be read (the database: loaded), and say what would be lost
+    replace: bool, what would be lost is accepted; it is backed up first all the same
+    Exits non-zero when it was not restored.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.restore database 20261203T021500Z test=True
+        salt-run saltern.restore database 20261203T021500Z replace=True
+    """
+    return _tell(
+        lambda: saltern_restore.run(__opts__, _resolved(), part, backup, bool(test), bool(replace))
+    )
 
 
 def joins(last=20, hosts=False):
@@ -240,6 +292,14 @@ def _tell(work):
         said = error.parts
     __context__["retcode"] = 1
     return {"outputter": "saltern", "retcode": 1, **said}
+
+
+def _logged(verb, said):
+    """The schedule and the reactor show nothing to anybody; the master's log is what is left."""
+    if said["retcode"] and not _is_in_terminal():
+        words = {key: said[key] for key in ("problem", "problems", "failed") if said.get(key)}
+        log.error("saltern.%s: %s", verb, words)
+    return said
 
 
 def _is_in_terminal():

@@ -31,7 +31,7 @@ class Minions:
     def ask(self, names, function, *arguments, within, **keywords):
         """Have minions run a function, and wait for their answers.
 
-        names: list of str
+        names: list of str; one that is there twice is asked once
         function: str; arguments, keywords: its own
         within: float, seconds
         Returns a dict of those that answered in time: {name: what the function returned}.
@@ -40,7 +40,7 @@ class Minions:
         deadline = time.monotonic() + within
         while True:
             answers = self._answers(job)
-            if len(answers) >= len(names) or time.monotonic() > deadline:
+            if len(answers) >= len(set(names)) or time.monotonic() > deadline:
                 return answers
             time.sleep(_POLL_S)
 

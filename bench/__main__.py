@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from bench import accounts, cluster, failover, health, joining, plans
+from bench import accounts, backup, cluster, failover, health, joining, plans
 
 # key: what measures it; a measurement may give several keys, and runs once for all that are asked.
 MEASURES: dict[str, Callable[[], dict[str, float]]] = {
@@ -22,6 +22,7 @@ MEASURES: dict[str, Callable[[], dict[str, float]]] = {
     **{f"join_{step}_s": joining.join for step in joining.STEPS},
     "failover_s": failover.takeover,
     "failover_ratio": failover.takeover,
+    "backup_100k_jobs_s": backup.measure,
     "accounts_noop_10k_s": accounts.measure,
     "accounts_first_load_ratio": accounts.measure,
     "accounts_change_100_s": accounts.measure,

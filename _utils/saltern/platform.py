@@ -51,6 +51,7 @@ TABLE: dict[str, dict[str, Any]] = {
             "service": "mariadb",
             "conf": "/etc/mysql/mariadb.conf.d/60-saltern.cnf",
             "client": "mariadb",
+            "dump": "mariadb-dump",
         },
         "openldap": {
             "packages": ["slapd", "ldap-utils"],
@@ -151,6 +152,7 @@ TABLE: dict[str, dict[str, Any]] = {
             "service": "mariadb",
             "conf": "/etc/my.cnf.d/60-saltern.cnf",
             "client": "mysql",
+            "dump": "mysqldump",
         },
         "openldap": {
             "packages": ["openldap-servers", "openldap-clients"],

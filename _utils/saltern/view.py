@@ -197,6 +197,7 @@ SECTIONS: Mapping[str, tuple[frozenset[str] | None, Callable[[Plan, Host], Any]]
     "build": (roles.SLURM | {"builder"}, _section("build")),
     "slurm": (roles.SLURM, _slurm),
     "accounting": (frozenset({"controller", "database", "mariadb"}), _section("accounting")),
+    "backup": (frozenset({"controller", "database", "mariadb"}), _section("backup")),
     "health": (roles.JOBS | {"controller"}, _section("health")),
     "accounts": (frozenset({"controller"}), _accounts),
     "directory": (roles.SLURM | {"directory"}, directory.section),

@@ -7,6 +7,7 @@ from labs import Lab, started
 
 NAME = os.environ.get("SALTERN_TEST_LAB", "test")
 STANDING = os.environ.get("SALTERN_STANDING_LAB")  # a lab that is up already, for work on a test
+STANDING_PAIR = os.environ.get("SALTERN_STANDING_PAIR")
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +24,13 @@ def lab(request):
         return Lab(STANDING)
     request.getfixturevalue("first_run")
     return Lab(NAME)
+
+
+@pytest.fixture(scope="session")
+def pair(request):
+    """The cluster of the topology `pair`, from bare hosts."""
+    if STANDING_PAIR:
+        yield Lab(STANDING_PAIR)
+        return
+    with started(request, f"{NAME}p", "pair") as lab:
+        yield lab

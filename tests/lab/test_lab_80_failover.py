@@ -4,28 +4,15 @@ machine, bound into both hosts.
 """
 
 import json
-import os
 import time
 
-import pytest
-from labs import Lab, started, until
+from jobs import lived, runs_for, sleeper, state, submit
+from labs import until
 
-NAME = f"{os.environ.get('SALTERN_TEST_LAB', 'test')}p"
-STANDING = os.environ.get("SALTERN_STANDING_PAIR")
 SLURM = ". /etc/profile.d/slurm.sh; "
 SAVED_S = 15  # slurmctld writes its state some seconds after a change; a power cut loses those
 TIMEOUT_S = 10  # SlurmctldTimeout of the plan
 TAKEOVER_S = 60  # a bound, not a measure
-
-
-@pytest.fixture(scope="module")
-def pair(request):
-    """The cluster of the topology `pair`, from bare hosts."""
-    if STANDING:
-        yield Lab(STANDING)
-        return
-    with started(request, NAME, "pair") as lab:
-        yield lab
 
 
 def standby(lab, host):
@@ -37,42 +24,6 @@ def in_charge(lab, host):
     """This host's slurmctld answers by itself, and does not wait for another."""
     active = lab.attempt(host, "systemctl is-active slurmctld").stdout.strip() == "active"
     return active and lab.attempt(host, SLURM + "sinfo").returncode == 0 and not standby(lab, host)
-
-
-def state(lab, job):
-    return lab.job(f"squeue -h --states=all --jobs={job} -o %T", timeout=180).strip()
-
-
-def runs_for(lab, job):
-    """Seconds; squeue's %M is [days-][hours:]minutes:seconds."""
-    minutes, seconds = lab.job(f"squeue -h --jobs={job} -o %M").strip().split(":")[-2:]
-    return 60 * int(minutes) + int(seconds)
-
-
-def submit(lab, options):
-    said = lab.job(f"sbatch --parsable --mem=100 -n1 -o /dev/null {options}", timeout=180)
-    return said.strip()
-
-
-def sleeper(lab, seconds):
-    """A job that ends well by itself; it runs when this returns."""
-    job = submit(lab, f"--wrap='sleep {seconds}'")
-    until(lambda: state(lab, job) == "RUNNING", 60, f"job {job} to run")
-    return job
-
-
-def recorded(lab, jobs):
-    """What accounting has of jobs, as a set of states."""
-    listed = ",".join(jobs)
-    command = f"sacct -n -X -P --format=jobid,state,restarts --jobs={listed}"
-    rows = [line.split("|") for line in lab.job(command).splitlines()]
-    return {job: (state, restarts) for job, state, restarts in rows}
-
-
-def lived(lab, *jobs):
-    """Each job completed, none was started twice, and accounting says so."""
-    wanted = dict.fromkeys(jobs, ("COMPLETED", "0"))
-    until(lambda: recorded(lab, jobs) == wanted, 180, f"jobs {jobs} in accounting")
 
 
 def test_verify_shows_the_failover_with_times(pair):

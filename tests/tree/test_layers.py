@@ -16,9 +16,9 @@ RUNNERS = sorted((ROOT / "_runners").glob("*.py"))
 SLS = [*sorted((ROOT / "salt").glob("p*/**/*.sls")), ROOT / "salt/top.sls"]  # the top file last
 
 # Plain Python may come from here; the two libraries only where the master reads the plan; files
-# only in the master's two stores.
+# only in the stores: secrets, backups, the join register.
 LIBRARIES = {"schema": {"jsonschema"}, "nodeset": {"ClusterShell"}}
-TOUCHES_FILES = {"secret_store", "join_book"}
+TOUCHES_FILES = {"secret_store", "backup_store", "join_book", "join_image"}
 OUTSIDE = {"subprocess", "socket", "shutil", "os", "pathlib", "urllib", "tempfile"}
 
 

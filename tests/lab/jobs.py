@@ -1,0 +1,39 @@
+"""Jobs of the lab's ordinary user, and what accounting has of them."""
+
+from labs import until
+
+
+def state(lab, job):
+    return lab.job(f"squeue -h --states=all --jobs={job} -o %T", timeout=180).strip()
+
+
+def runs_for(lab, job):
+    """Seconds; squeue's %M is [days-][hours:]minutes:seconds."""
+    minutes, seconds = lab.job(f"squeue -h --jobs={job} -o %M").strip().split(":")[-2:]
+    return 60 * int(minutes) + int(seconds)
+
+
+def submit(lab, options):
+    said = lab.job(f"sbatch --parsable --mem=100 -n1 -o /dev/null {options}", timeout=180)
+    return said.strip()
+
+
+def sleeper(lab, seconds):
+    """A job that ends well by itself; it runs when this returns."""
+    job = submit(lab, f"--wrap='sleep {seconds}'")
+    until(lambda: state(lab, job) == "RUNNING", 60, f"job {job} to run")
+    return job
+
+
+def recorded(lab, jobs):
+    """What accounting has of jobs, as a set of states."""
+    listed = ",".join(jobs)
+    command = f"sacct -n -X -P --format=jobid,state,restarts --jobs={listed}"
+    rows = [line.split("|") for line in lab.job(command).splitlines()]
+    return {job: (state, restarts) for job, state, restarts in rows}
+
+
+def lived(lab, *jobs):
+    """Each job completed, none was started twice, and accounting says so."""
+    wanted = dict.fromkeys(jobs, ("COMPLETED", "0"))
+    until(lambda: recorded(lab, jobs) == wanted, 180, f"jobs {jobs} in accounting")
