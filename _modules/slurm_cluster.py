@@ -251,6 +251,7 @@ def facts():
     if "slurmctld" in mine:
         found["clusters"] = _error_or(clusters)
         found["shared_state"] = __salt__["slurm_state.facts"]()
+        found["room"] = __salt__["slurm_state.room"]()
     if mine != ["slurmdbd"]:
         found["pings"] = _error_or(_pings)
     if "slurmd" in mine:

@@ -87,6 +87,30 @@ def problems(timeout):
         time.sleep(_PAUSE_S)
 
 
+def room():
+    """How much room StateSaveLocation has, and how much slurmctld needs to write it anew.
+
+    Returns a dict: ``path`` str; ``free`` and ``needed`` int, bytes; ``inodes`` int, free ones, or
+    None where the file system does not count them; ``error`` str, why it is not known, or empty.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt0*' slurm_state.room
+    """
+    path = __salt__["saltern.view"]()["slurm"]["state_dir"]
+    found = {"path": path, "free": 0, "needed": 0, "inodes": None, "error": ""}
+    try:
+        shown = _run(["df", "--block-size=1", "--output=avail,iavail,itotal", path])
+        sizes = _run(["find", path, "-maxdepth", "1", "-type", "f", "-printf", "%s\n"])
+    except CommandExecutionError as error:
+        return {**found, "error": str(error)}
+    free, inodes, total = shown.splitlines()[-1].split()
+    found["inodes"] = int(inodes) if total.isdigit() and int(total) else None
+    return {**found, "free": int(free), "needed": sum(map(int, sizes.split()))}
+
+
 def _leave(own, path):
     """Leave a mark, and tell the others; a young one that stands as it was told is kept."""
     told = _told(own)

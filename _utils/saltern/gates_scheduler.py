@@ -13,6 +13,9 @@ from saltern.problem import Problem
 Facts = Mapping[str, Any]
 View = Mapping[str, Any]
 
+_SPARE_BYTES = 1 << 20  # scripts and environments of the batch jobs of some minutes
+_SPARE_FILES = 1000
+
 
 def scheduler(facts: Facts, view: View) -> list[Problem]:
     """Why Slurm does not work on this host; a host without its daemons has nothing to show.
@@ -29,6 +32,8 @@ def scheduler(facts: Facts, view: View) -> list[Problem]:
         found += _clusters(facts["clusters"], view["cluster"]["name"])
     if facts.get("shared_state"):
         found += shared_state(facts["shared_state"])
+    if "room" in facts:
+        found += _room(facts["room"])
     if "pings" in facts:
         found += _pings(facts["pings"], view)
     if "node" in facts:
@@ -107,6 +112,23 @@ def _clusters(answer: Facts, name: str) -> Iterator[Problem]:
         yield Problem(
             "accounting", known, f"the cluster {name}", "run the state p4_scheduler.slurmctld"
         )
+
+
+def _room(room: Facts) -> Iterator[Problem]:
+    """slurmctld writes each file of its state anew before it drops the old one. On a full disk it
+    runs on without a word to anybody: it refuses batch jobs and saves nothing (seen with
+    24.11.5)."""
+    path, do = room["path"], "make room before slurmctld stops: what was not saved by then is lost"
+    if room["error"]:
+        yield Problem(path, room["error"], "StateSaveLocation with room for slurmctld's state")
+        return
+    least = room["needed"] + _SPARE_BYTES
+    if room["free"] < least:
+        found = f"{room['free'] >> 10} KiB free"
+        yield Problem(path, found, f"{least >> 10} KiB to write slurmctld's state anew", do)
+    if room["inodes"] is not None and room["inodes"] < _SPARE_FILES:
+        found = f"room for {room['inodes']} more files"
+        yield Problem(path, found, f"room for {_SPARE_FILES}: each batch job takes three", do)
 
 
 def _pings(answer: Facts, view: View) -> Iterator[Problem]:

@@ -1,6 +1,9 @@
 """Cuts: a run that was killed, a host that lost its power. The next run finishes what was begun."""
 
+from jobs import lived, sleeper, state, submit
 from labs import until
+
+STATE = "/var/spool/slurmctld"
 
 
 def idle(lab, node):
@@ -44,3 +47,32 @@ def test_the_gates_are_open_at_the_end(lab):
     for host in ("mgmt01", "login01", "node01", "node02"):
         for phase in ("p0_plan", "p1_foundation", "p4_scheduler"):
             assert lab.gate(host, phase) == [], f"{host} {phase}"
+
+
+def test_a_full_disk_under_the_state_loses_no_job_and_closes_the_gate(lab):
+    """StateSaveLocation moves to a small file system, which is filled under a running job."""
+    runs = sleeper(lab, 60)
+    move = (
+        "set -e; systemctl stop slurmctld; rm -rf /run/state; cp -a {old} /run/state; {mount}; "
+        "cp -a /run/state/. {new}; systemctl start slurmctld"
+    )
+    mount = f"mount -t tmpfs -o size=2m,mode=0700,uid=slurm,gid=slurm none {STATE}"
+    lab.exec("mgmt01", move.format(old=STATE, mount=mount, new=STATE))
+    try:
+        assert lab.gate("mgmt01", "p4_scheduler") == []
+        lab.attempt("mgmt01", f"dd if=/dev/zero of={STATE}/filler bs=4k 2>/dev/null")
+        (words,) = lab.gate("mgmt01", "p4_scheduler")
+        assert words.startswith(f"{STATE}: found 0 KiB free; expected "), words
+        refused = lab.attempt(
+            "login01",
+            ". /etc/profile.d/slurm.sh; cd; sbatch --mem=10 -n1 --wrap=true",
+            user="researcher",
+        )
+        assert refused.returncode, "a job that cannot be saved is not taken"
+        assert state(lab, runs) == "RUNNING"
+        lab.exec("mgmt01", f"rm {STATE}/filler")
+        assert lab.gate("mgmt01", "p4_scheduler") == []
+        new = submit(lab, "--wrap='sleep 1'")
+    finally:
+        lab.exec("mgmt01", move.format(old=STATE, mount=f"umount {STATE}", new=STATE))
+    lived(lab, runs, new)

@@ -59,6 +59,7 @@ def management_facts():
         "daemons": {name: daemon(name) for name in ("slurmdbd", "slurmctld")},
         "slurmdbd": {"error": ""},
         "clusters": {"error": "", "value": ["lab"]},
+        "room": {"path": "/state", "free": 9 << 20, "inodes": 5000, "needed": 4 << 20, "error": ""},
     }
 
 
@@ -117,11 +118,19 @@ def test_closed_on_a_node(path, value, said):
         ("clusters/value", ["other"], "found other; expected the cluster lab"),
         ("clusters/error", "no answer", "no answer"),
         ("daemons/slurmctld/active", False, "unit slurmctld"),
+        ("room/free", 4 << 20, "/state: found 4096 KiB free; expected 5120 KiB"),
+        ("room/inodes", 12, "room for 12 more files"),
+        ("room/error", "no answer of the file system", "no answer of the file system"),
     ],
 )
 def test_closed_on_a_controller(path, value, said):
     found = scheduler(changed(management_facts(), path, value), view_of("mgmt01"))
     assert said in " | ".join(str(problem) for problem in found)
+
+
+def test_a_file_system_that_counts_no_files_has_room_for_them():
+    facts = changed(management_facts(), "room/inodes", None)
+    assert scheduler(facts, view_of("mgmt01")) == []
 
 
 def test_a_failed_condition_is_a_failure_with_its_name():

@@ -55,6 +55,19 @@ def test_one_folder_is_one_state(tmp_path):
     assert (tmp_path / "saltern.mgmt01").stat().st_mode & 0o777 == 0o600
 
 
+def test_the_room_of_the_state_is_that_of_its_file_system(tmp_path):
+    (tmp_path / "job_state").write_bytes(b"x" * 300)
+    (tmp_path / "hash.1").mkdir()
+    room = Controllers(mgmt01=tmp_path).on("mgmt01").room()
+    assert (room["path"], room["needed"], room["error"]) == (str(tmp_path), 300, "")
+    assert abs(room["free"] - os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize) < 1e9
+
+
+def test_a_state_that_is_not_there_has_no_known_room(tmp_path):
+    room = Controllers(mgmt01=tmp_path / "gone").on("mgmt01").room()
+    assert "gone" in room["error"]
+
+
 def test_two_folders_are_refused_on_both(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
