@@ -19,6 +19,7 @@ from saltern.slurm_conf_defaults import DATABASE
 __virtualname__ = "slurm_backup"
 
 _AS_SLURM = ["setpriv", "--reuid=slurm", "--regid=slurm", "--clear-groups"]
+_CWD = "/"  # slurm cannot enter the folder of whoever called
 _PIECE = 1 << 20
 _SWAP_S = 600
 _TRIES = 3  # slurmctld takes a file away for an instant when it writes a new one
@@ -326,7 +327,9 @@ def _feed(command, name, part):
     """Give a part of a backup to a program's standard input. Returns its row."""
     store = _store()
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=said, stderr=said)
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=said, stderr=said, cwd=_CWD
+        )
         try:
             with contextlib.suppress(BrokenPipeError), process:  # it says itself why it stopped
                 for piece in store.read(name, part):
@@ -342,7 +345,7 @@ def _pour(command, take, also=0):
     """Hand what a program prints to a function, piece by piece."""
     with tempfile.TemporaryFile() as said:
         with subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, cwd=_CWD
         ) as process:
             while piece := process.stdout.read(_PIECE):
                 take(piece)

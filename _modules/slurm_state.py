@@ -149,6 +149,7 @@ def _run(command):
     try:
         result = __salt__["cmd.run_all"](
             [*_AS_SLURM, *command],
+            cwd="/",  # slurm cannot enter the folder of whoever called, and find wants to return
             python_shell=False,
             timeout=_ANSWER_S,
             ignore_retcode=True,
