@@ -93,9 +93,13 @@ def kept(minions, opts, plan):
     rows, silent = master.store.rows(), []
     beside = ["the master"] if rows and master.is_beside() else []
     hosts = sorted({host for found in homes(plan).values() for host in found or ()})
-    said = minions.ask(hosts, "slurm_backup.entries", within=_ASK_S) if hosts else {}
+    why = "no answer from its minion"
+    try:
+        said = minions.ask(hosts, "slurm_backup.entries", within=_ASK_S) if hosts else {}
+    except JoinFailed as error:
+        said, why = {}, str(error)
     for host in hosts:
-        answer = said.get(host, "no answer from its minion")
+        answer = said.get(host, why)
         if not isinstance(answer, dict):
             silent.append(f"{host}: {answer}")
             continue
@@ -121,9 +125,10 @@ def _one(minions, opts, plan, part, hosts, name):
             return Master(opts, plan).make(part, name), ""
         except (BackupError, BookError, OSError) as error:
             return None, str(error)
-    slurm, why = version(minions, plan), []
+    why = []
     for host in hosts:
         try:
+            slurm = version(minions, plan)
             said = minions.run(host, "slurm_backup.make", part, name, within=_MAKE_S, slurm=slurm)
         except JoinFailed as error:
             said = str(error)

@@ -22,7 +22,6 @@ _ASK_S = 60
 _STOP_S = 180  # slurmctld writes its whole state before it ends
 _START_S = 900  # slurmdbd of a newer version converts an older database
 _LOAD_S = 6 * 3600
-_PAUSE_S = 1
 
 
 def run(opts, plan, part, name, test=False, replace=False):
@@ -55,7 +54,8 @@ class Restore:
 
     def part(self, part):
         """Restore one part. Returns the parts of the answer."""
-        return getattr(self, f"_{part}", lambda: self._on_master(part))()
+        on_hosts = {"database": self._database, "state": self._state}
+        return on_hosts[part]() if part in on_hosts else self._on_master(part)
 
     # --- slurmdbd's database ---
 
@@ -137,6 +137,8 @@ class Restore:
         found += [
             f"{name} does not answer: make sure that slurmctld is off there" for name in unknown
         ]
+        if self.plan.data["elastic"]:
+            found.append("elastic nodes are not asked what they run")
         nodes = [host.name for role in ("compute", "gpu") for host in self.plan.with_role(role)]
         said = self.minions.ask(nodes, "slurm_nodes.steps", row["at"], within=_ASK_S)
         for node in dict.fromkeys(nodes):
@@ -162,7 +164,7 @@ class Restore:
         else:
             new = saltern_backup.unpacked(image)
             folder = master.folders[part]
-            now = {path: _read(folder / path) for path in new if (folder / path).is_file()}
+            now = {path: (folder / path).read_bytes() for path in new if (folder / path).is_file()}
             read = f"{len(new)} files of {folder}"
         differ = sorted(name for name in now if now[name] != new.get(name))
         against = (
@@ -270,10 +272,6 @@ _NEXT = {
 
 def _when(at):
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at)) if at else "no time"
-
-
-def _read(path):
-    return path.read_bytes()
 
 
 def _write(path, data):
