@@ -22,6 +22,7 @@ _AS_SLURM = ["setpriv", "--reuid=slurm", "--regid=slurm", "--clear-groups"]
 _CWD = "/"  # slurm cannot enter the folder of whoever called
 _PIECE = 1 << 20
 _SWAP_S = 600
+_PAUSE_S = 0.5
 _TRIES = 3  # slurmctld takes a file away for an instant when it writes a new one
 _TAR_CHANGED = 1  # tar's status when a file changed or went while it was read (tar(1))
 
@@ -30,11 +31,13 @@ def __virtual__():
     return __virtualname__
 
 
-def make(part, name, slurm=""):
+def make(part, name, slurm="", remains=False):
     """Make one part of a backup on this host, and remove the oldest ones beyond backup:keep.
 
     part: str, ``database`` or ``state``; name: str, of the backup (its time, UTC)
     slurm: str, the version of Slurm that wrote it
+    remains: bool, of the state, whatever is left of it; else one without slurmctld's file of all
+        jobs is refused, so that an empty folder never takes the place of a good backup
     Returns a dict, as ``entries``. Raises CommandExecutionError; then nothing of it is kept.
 
     CLI Example:
@@ -43,7 +46,7 @@ def make(part, name, slurm=""):
 
         salt 'mgmt01' slurm_backup.make database 20261203T021500Z
     """
-    about, write = _MAKERS[_known(part)]()
+    about, write = _MAKERS[_known(part)](remains)
     view = __salt__["saltern.view"]()
     about = {
         **about,
@@ -124,7 +127,7 @@ def restore_state(name, saved_as, slurm=""):
     examine_state(name)
     there = _run([*_AS_SLURM, "find", path, "-mindepth", "1", "-maxdepth", "1", *_state_files()])
     if there:
-        make("state", saved_as, slurm)
+        make("state", saved_as, slurm, remains=True)
     aside = f"{path}/{backup.STATE_ASIDE}"
     _run([*_AS_SLURM, "rm", "-rf", aside])
     _run([*_AS_SLURM, "mkdir", "--mode=0700", aside])
@@ -230,7 +233,7 @@ def _known(part):
     return part
 
 
-def _database():
+def _database(_remains):
     cluster = __salt__["saltern.view"]("cluster:name")
     dump = __salt__["saltern.platform"]()["mariadb"]["dump"]
     # One moment of all tables, without a lock that slurmdbd would feel.
@@ -252,7 +255,7 @@ def _database():
     return {"of": f"{jobs} jobs of {cluster}"}, write
 
 
-def _state():
+def _state(remains):
     path = __salt__["saltern.view"]("slurm:state_dir")
     excluded = [f"--exclude=./{pattern}" for pattern in backup.STATE_EXCLUDED]
     command = [*_AS_SLURM, "tar", "--create", "--file=-", f"--directory={path}", *excluded,
@@ -263,23 +266,24 @@ def _state():
             with tempfile.TemporaryFile() as packed:
                 _pour(command, packed.write, also=_TAR_CHANGED)
                 packed.seek(0)
-                if _is_whole(packed, path):
+                if remains or _holds_jobs(packed):
                     packed.seek(0)
                     while piece := packed.read(_PIECE):
                         take(piece)
                     return
+            time.sleep(_PAUSE_S)
         raise CommandExecutionError(
-            f"{path}: found no {backup.STATE_CORE} in {_TRIES} copies, though it is there."
+            f"{path}: found no {backup.STATE_CORE}; expected slurmctld's state. It has saved none "
+            "yet, which it does within minutes of its start; or what is mounted there is not it."
         )
 
     return {"of": path}, write
 
 
-def _is_whole(packed, path):
-    """Whether slurmctld's most important file is in a copy, if it has ever been written."""
+def _holds_jobs(packed):
+    """Whether slurmctld's most important file is in a copy."""
     with tarfile.open(fileobj=packed) as tar:
-        names = {member.name for member in tar}
-    return f"./{backup.STATE_CORE}" in names or not os.path.lexists(f"{path}/{backup.STATE_CORE}")
+        return any(member.name == f"./{backup.STATE_CORE}" for member in tar)
 
 
 _MAKERS = {"database": _database, "state": _state}

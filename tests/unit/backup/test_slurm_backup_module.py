@@ -92,6 +92,41 @@ def test_a_part_of_another_kind_of_host_is_refused(host):
         module.make("secrets", NAME)
 
 
+def state(module, tmp_path, *files):
+    """The state of a slurmctld that is this process's user."""
+    module._AS_SLURM, module._PAUSE_S = [], 0
+    for name in files:
+        path = tmp_path / "state" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name, encoding="ascii")
+
+
+def test_an_empty_folder_takes_the_place_of_no_backup(host, tmp_path):
+    """A mount that was lost leaves one behind."""
+    module, store, _ = host()
+    state(module, tmp_path, "clustername", "saltern.mgmt01")
+    with pytest.raises(CommandExecutionError, match="found no job_state; expected slurmctld's"):
+        module.make("state", NAME)
+    assert store.rows() == []
+
+
+def test_a_state_is_put_back_over_what_was_left_of_it(host, tmp_path):
+    module, store, _ = host()
+    state(module, tmp_path, "job_state", "hash.1/job.1/script", "saltern.mgmt01")
+    module.make("state", NAME)
+    (tmp_path / "state/job_state").unlink()
+    (tmp_path / "state/saltern.mgmt01").write_text("a younger mark", encoding="ascii")
+    state(module, tmp_path, "left_over")
+    assert module.restore_state(NAME, "20261203T080000Z") == "20261203T080000Z"
+    files = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
+    assert {path.name: path.read_text(encoding="ascii") for path in files} == {
+        "job_state": "job_state",
+        "script": "hash.1/job.1/script",
+        "saltern.mgmt01": "a younger mark",
+    }
+    assert [row["backup"] for row in store.rows("state")] == ["20261203T080000Z", NAME]
+
+
 def test_no_state_is_put_back_under_a_running_slurmctld(host):
     module, _, _ = host(active=True)
     with pytest.raises(CommandExecutionError, match="slurmctld runs on this host"):
