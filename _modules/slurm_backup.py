@@ -31,13 +31,14 @@ def __virtual__():
     return __virtualname__
 
 
-def make(part, name, slurm="", remains=False):
+def make(part, name, slurm="", before_restore=False):
     """Make one part of a backup on this host, and remove the oldest ones beyond backup:keep.
 
     part: str, ``database`` or ``state``; name: str, of the backup (its time, UTC)
     slurm: str, the version of Slurm that wrote it
-    remains: bool, of the state, whatever is left of it; else one without slurmctld's file of all
-        jobs is refused, so that an empty folder never takes the place of a good backup
+    before_restore: bool, whatever is left, and none is removed: the oldest may be the one that is
+        restored. Else a state without slurmctld's file of all jobs is refused, so that an empty
+        folder never takes the place of a good backup
     Returns a dict, as ``entries``. Raises CommandExecutionError; then nothing of it is kept.
 
     CLI Example:
@@ -46,7 +47,7 @@ def make(part, name, slurm="", remains=False):
 
         salt 'mgmt01' slurm_backup.make database 20261203T021500Z
     """
-    about, write = _MAKERS[_known(part)](remains)
+    about, write = _MAKERS[_known(part)](before_restore)
     view = __salt__["saltern.view"]()
     about = {
         **about,
@@ -58,7 +59,8 @@ def make(part, name, slurm="", remains=False):
     store = _store()
     try:
         row = store.keep(name, part, about, write, backup.FILES[part])
-        store.prune(part, view["backup"]["keep"])
+        if not before_restore:
+            store.prune(part, view["backup"]["keep"])
     except BackupError as error:
         raise CommandExecutionError(str(error)) from None
     return row
@@ -127,22 +129,12 @@ def restore_state(name, saved_as, slurm=""):
     examine_state(name)
     there = _run([*_AS_SLURM, "find", path, "-mindepth", "1", "-maxdepth", "1", *_state_files()])
     if there:
-        make("state", saved_as, slurm, remains=True)
+        make("state", saved_as, slurm, before_restore=True)
     aside = f"{path}/{backup.STATE_ASIDE}"
     _run([*_AS_SLURM, "rm", "-rf", aside])
     _run([*_AS_SLURM, "mkdir", "--mode=0700", aside])
-    _feed(
-        [
-            *_AS_SLURM,
-            "tar",
-            "--extract",
-            "--preserve-permissions",
-            "--file=-",
-            f"--directory={aside}",
-        ],
-        name,
-        "state",
-    )
+    extract = ["tar", "--extract", "--preserve-permissions", "--file=-", f"--directory={aside}"]
+    _feed([*_AS_SLURM, *extract], name, "state")
     _run([*_AS_SLURM, "find", path, "-mindepth", "1", "-maxdepth", "1", *_state_files(),
           "-exec", "rm", "-rf", "{}", "+"])  # fmt: skip
     _run([*_AS_SLURM, "find", aside, "-mindepth", "1", "-maxdepth", "1",
@@ -214,7 +206,7 @@ def swap(saved_as, slurm=""):
         )
     try:
         if present:
-            make("database", saved_as, slurm)
+            make("database", saved_as, slurm, before_restore=True)
         _sql(backup.swap(present, loaded))
     except CommandExecutionError:
         _sql(backup.DROP_LOADED)
@@ -233,7 +225,7 @@ def _known(part):
     return part
 
 
-def _database(_remains):
+def _database(_before_restore):
     cluster = __salt__["saltern.view"]("cluster:name")
     dump = __salt__["saltern.platform"]()["mariadb"]["dump"]
     # One moment of all tables, without a lock that slurmdbd would feel.
@@ -255,7 +247,7 @@ def _database(_remains):
     return {"of": f"{jobs} jobs of {cluster}"}, write
 
 
-def _state(remains):
+def _state(before_restore):
     path = __salt__["saltern.view"]("slurm:state_dir")
     excluded = [f"--exclude=./{pattern}" for pattern in backup.STATE_EXCLUDED]
     command = [*_AS_SLURM, "tar", "--create", "--file=-", f"--directory={path}", *excluded,
@@ -266,7 +258,7 @@ def _state(remains):
             with tempfile.TemporaryFile() as packed:
                 _pour(command, packed.write, also=_TAR_CHANGED)
                 packed.seek(0)
-                if remains or _holds_jobs(packed):
+                if before_restore or _holds_jobs(packed):
                     packed.seek(0)
                     while piece := packed.read(_PIECE):
                         take(piece)

@@ -150,8 +150,12 @@ class Master:
         }
         self.book = saltern_admission.book(opts)
 
-    def make(self, part, name):
-        """Make one part. Returns its row. Raises BackupError, BookError or OSError."""
+    def make(self, part, name, before_restore=False):
+        """Make one part, and remove the oldest ones beyond backup:keep.
+
+        before_restore: bool, none is removed: the oldest may be the one that is restored
+        Returns its row. Raises BackupError, BookError or OSError.
+        """
         if part == "register":
             image = join_image.take(self.book)
             of = f"{len(self.book.hosts())} hosts"
@@ -165,7 +169,8 @@ class Master:
             "of": of,
         }
         row = self.store.keep(name, part, about, lambda take: take(image), backup.FILES[part])
-        self.store.prune(part, self.plan.data["backup"]["keep"])
+        if not before_restore:
+            self.store.prune(part, self.plan.data["backup"]["keep"])
         return row
 
     def is_beside(self):

@@ -62,7 +62,7 @@ class Restore:
     def _database(self):
         (host,) = saltern_backup.homes(self.plan)["database"]
         daemons = [one.name for one in self.plan.with_role("database")]
-        found = self._call(host, "slurm_backup.load", self.name, within=_LOAD_S)
+        found = self._call(host, "slurm_backup.load", self.name, within=_LOAD_S, kind=dict)
         row = found["row"]
         read = f"{found['tables']} tables, {found['jobs']} jobs, the last of {_when(found['last'])}"
         against = [backup.too_new(row, self.slurm)]
@@ -94,7 +94,7 @@ class Restore:
     def _state(self):
         controllers = saltern_backup.homes(self.plan)["state"]
         host, row = self._holder(controllers)
-        self._call(host, "slurm_backup.examine_state", self.name, within=_LOAD_S)
+        self._call(host, "slurm_backup.examine_state", self.name, within=_LOAD_S, kind=dict)
         read = f"{row['of']}, {backup.size(row['bytes'])}, of {_when(row['at'])}"
         up, unknown = self._active(controllers, "slurmctld")
         barred = backup.too_new(row, self.slurm)
@@ -173,7 +173,7 @@ class Restore:
         stop = self._against(read, against)
         if stop:
             return stop
-        saved = master.make(part, self.saved_as)["backup"] if now else ""
+        saved = master.make(part, self.saved_as, before_restore=True)["backup"] if now else ""
         if part == "register":
             join_image.put_back(master.book, image)
         else:
@@ -256,10 +256,12 @@ class Restore:
                     f"What was there before is in the backup {self.saved_as}."
                 )
 
-    def _call(self, host, function, *arguments, within):
+    def _call(self, host, function, *arguments, within, kind=object):
+        """kind: what it returns; a minion without our modules answers with a sentence instead."""
         said = self.minions.run(host, function, *arguments, within=within)
-        if isinstance(said, str) and said.startswith("ERROR"):
-            raise Refused(problem=f"{host}: {said.removeprefix('ERROR: ')}")
+        failed = isinstance(said, str) and said.startswith("ERROR")
+        if failed or not isinstance(said, kind):
+            raise Refused(problem=f"{host}: {str(said).removeprefix('ERROR: ')}")
         return said
 
 

@@ -116,7 +116,7 @@ def _clusters(answer: Facts, name: str) -> Iterator[Problem]:
 
 def _room(room: Facts) -> Iterator[Problem]:
     """slurmctld writes each file of its state anew before it drops the old one. On a full disk it
-    runs on without a word to anybody: it refuses batch jobs and saves nothing (seen with
+    says so in its log only and goes on: it refuses batch jobs and saves nothing (seen with
     24.11.5)."""
     path, do = room["path"], "make room before slurmctld stops: what was not saved by then is lost"
     if room["error"]:

@@ -184,3 +184,14 @@ def test_a_backup_that_nobody_keeps_is_refused():
     minions = Minions(**{"slurm_backup.entries": {"rows": [], "beside": False}})
     with pytest.raises(Refused, match=f"Found no state in a backup {NAME} on ctl1, ctl2"):
         restore(minions, "state")
+
+
+@pytest.mark.parametrize(
+    ("part", "function"),
+    [("database", "slurm_backup.load"), ("state", "slurm_backup.examine_state")],
+)
+def test_a_host_without_our_modules_is_told_in_its_own_words(part, function):
+    minions = Minions(**{function: f"'{function}' is not available."})
+    with pytest.raises(Refused, match="is not available"):
+        restore(minions, part, replace=True)
+    assert minions.done == []

@@ -127,6 +127,18 @@ def test_a_state_is_put_back_over_what_was_left_of_it(host, tmp_path):
     assert [row["backup"] for row in store.rows("state")] == ["20261203T080000Z", NAME]
 
 
+def test_a_restore_removes_no_backup_least_of_all_its_own(host, tmp_path):
+    """backup:keep is 2 here, and the one that is restored is the oldest of two."""
+    module, store, _ = host()
+    state(module, tmp_path, "job_state")
+    for day in (1, 2):
+        module.make("state", f"2026120{day}T000000Z")
+    module.restore_state("20261201T000000Z", NAME)
+    assert len(store.rows("state")) == 3
+    module.make("state", "20261204T000000Z")
+    assert [row["backup"] for row in store.rows("state")] == ["20261204T000000Z", NAME]
+
+
 def test_no_state_is_put_back_under_a_running_slurmctld(host):
     module, _, _ = host(active=True)
     with pytest.raises(CommandExecutionError, match="slurmctld runs on this host"):
