@@ -2,6 +2,8 @@
 
 from labs import until
 
+TOLD = "USR1"
+
 
 def state(lab, job):
     return lab.job(f"squeue -h --states=all --jobs={job} -o %T", timeout=180).strip()
@@ -23,6 +25,18 @@ def sleeper(lab, seconds):
     job = submit(lab, f"--wrap='sleep {seconds}'")
     until(lambda: state(lab, job) == "RUNNING", 60, f"job {job} to run")
     return job
+
+
+def endless(lab):
+    """A job that runs until ``end`` tells it to end well, however long a test takes meanwhile."""
+    job = submit(lab, f"--time=30 --wrap='trap \"exit 0\" {TOLD}; sleep 1800 & wait'")
+    until(lambda: state(lab, job) == "RUNNING", 60, f"job {job} to run")
+    return job
+
+
+def end(lab, job):
+    """Tell an endless job to end."""
+    lab.job(f"scancel --batch --signal={TOLD} {job}")
 
 
 def recorded(lab, jobs):

@@ -1,6 +1,6 @@
 """Cuts: a run that was killed, a host that lost its power. The next run finishes what was begun."""
 
-from jobs import lived, sleeper, state, submit
+from jobs import end, endless, lived, state, submit
 from labs import until
 
 STATE = "/var/spool/slurmctld"
@@ -51,7 +51,7 @@ def test_the_gates_are_open_at_the_end(lab):
 
 def test_a_full_disk_under_the_state_loses_no_job_and_closes_the_gate(lab):
     """StateSaveLocation moves to a small file system, which is filled under a running job."""
-    runs = sleeper(lab, 60)
+    runs = endless(lab)
     move = (
         "set -e; systemctl stop slurmctld; rm -rf /run/state; cp -a {old} /run/state; {mount}; "
         "cp -a /run/state/. {new}; systemctl start slurmctld"
@@ -75,4 +75,5 @@ def test_a_full_disk_under_the_state_loses_no_job_and_closes_the_gate(lab):
         new = submit(lab, "--wrap='sleep 1'")
     finally:
         lab.exec("mgmt01", move.format(old=STATE, mount=f"umount {STATE}", new=STATE))
+    end(lab, runs)
     lived(lab, runs, new)

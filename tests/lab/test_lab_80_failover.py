@@ -6,7 +6,7 @@ machine, bound into both hosts.
 import json
 import time
 
-from jobs import lived, runs_for, sleeper, state, submit
+from jobs import end, endless, lived, runs_for, sleeper, state, submit
 from labs import until
 
 SLURM = ". /etc/profile.d/slurm.sh; "
@@ -28,7 +28,7 @@ def in_charge(lab, host):
 
 def test_verify_shows_the_failover_with_times(pair):
     """What a person would run; a job of another user runs through it."""
-    job = sleeper(pair, 90)
+    job = endless(pair)
     found = pair.runner("saltern.verify", "failover=True")
     assert found["summary"].startswith("verified: "), found
     checks = {row["check"]: row for row in found["checks"]}
@@ -39,6 +39,7 @@ def test_verify_shows_the_failover_with_times(pair):
     assert in_charge(pair, "mgmt01")
     left = pair.exec("mgmt01", "systemctl list-timers --all --no-legend 'saltern-verify*'")
     assert left.strip() == ""
+    end(pair, job)
     lived(pair, job)
 
 
@@ -51,7 +52,7 @@ def test_a_second_run_changes_nothing(pair):
 
 def test_a_changed_configuration_reaches_both_controllers(pair):
     """A reconfigure reaches the one in charge only; the other is started again by itself."""
-    job = sleeper(pair, 20)
+    job = endless(pair)
     with pair.plan({"slurm": {"parameters": {"KillWait": 45}}}):
         states = pair.highstate("mgmt0*")
         for host in ("mgmt01", "mgmt02"):
@@ -61,6 +62,7 @@ def test_a_changed_configuration_reaches_both_controllers(pair):
         assert "KillWait                = 45" in pair.job("scontrol show config | grep KillWait")
         assert standby(pair, "mgmt02")
     pair.highstate("mgmt0*")
+    end(pair, job)
     lived(pair, job)
 
 
@@ -112,7 +114,7 @@ def last_words(daemon):
 
 def test_the_first_host_loses_its_power(pair):
     """With it go the primary slurmctld, the primary slurmdbd and the Salt master."""
-    runs = sleeper(pair, 75)
+    runs = endless(pair)
     until(lambda: runs_for(pair, runs) > SAVED_S, 60, f"the state with job {runs} to be saved")
     pair.do("power-off", "mgmt01")
     try:
@@ -124,6 +126,7 @@ def test_the_first_host_loses_its_power(pair):
         pair.do("power-on", "mgmt01")
     until(lambda: in_charge(pair, "mgmt01"), 180, "mgmt01 to take control back")
     assert standby(pair, "mgmt02")
+    end(pair, runs)
     lived(pair, runs, new)
     for host in ("mgmt01", "mgmt02", "sql01", "node01"):
         until(lambda host=host: pair.gate(host, "p4_scheduler") == [], 120, f"{host}'s gate")
@@ -135,7 +138,7 @@ def in_charge_alone(lab, host):
 
 
 def test_both_controllers_stop_one_after_the_other(pair):
-    runs = sleeper(pair, 45)
+    runs = endless(pair)
     pair.exec("mgmt01", "systemctl stop slurmctld")
     until(lambda: in_charge(pair, "mgmt02"), TAKEOVER_S, "mgmt02 to take over")
     pair.exec("mgmt02", "systemctl stop slurmctld")
@@ -144,12 +147,13 @@ def test_both_controllers_stop_one_after_the_other(pair):
     pair.exec("mgmt02", "systemctl start slurmctld")
     until(lambda: standby(pair, "mgmt02"), TAKEOVER_S, "mgmt02 to wait again")
     assert state(pair, runs) == "RUNNING"
+    end(pair, runs)
     lived(pair, runs)
 
 
 def test_a_cut_cable_makes_no_second_master_of_the_state(pair):
     """The first controller still writes its state, so the other leaves it alone: one writes."""
-    runs = sleeper(pair, 60)
+    runs = endless(pair)
     pair.do("cut", "mgmt01")
     try:
         patience = time.monotonic() + 3 * TIMEOUT_S
@@ -158,6 +162,7 @@ def test_a_cut_cable_makes_no_second_master_of_the_state(pair):
     finally:
         pair.do("heal", "mgmt01")
     until(lambda: in_charge(pair, "mgmt01"), 120, "mgmt01 to answer again")
+    end(pair, runs)
     lived(pair, runs)
 
 

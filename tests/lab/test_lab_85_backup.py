@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from jobs import lived, recorded, runs_for, sleeper, state, submit
+from jobs import end, endless, lived, recorded, runs_for, sleeper, state, submit
 from labs import until
 
 FOLDER = "/var/backups/saltern"
@@ -66,13 +66,14 @@ def test_only_what_is_due_is_made_and_the_oldest_go(pair):
 def test_a_lost_database_comes_back_while_a_job_runs(pair):
     before = sleeper(pair, 1)
     lived(pair, before)
-    runs = sleeper(pair, 60)
+    runs = endless(pair)
     until(lambda: recorded(pair, [runs]), 60, f"job {runs} in accounting")
     name = backed_up(pair)
     pair.exec("sql01", "mariadb -e 'DROP DATABASE slurm_acct_db'")
     said = restore(pair, "database", name)
     assert said["what_it_replaced"] == "nothing was there"
     until(lambda: answers(pair), 60, "slurmdbd to answer")
+    end(pair, runs)
     lived(pair, before, runs)
     lived(pair, sleeper(pair, 1))
     assert "root" in pair.job("sacctmgr -nP show assoc format=user").split()
@@ -110,8 +111,8 @@ def test_a_damaged_backup_is_refused_before_anything_is_touched(pair, part):
 
 def test_a_lost_state_comes_back_with_its_jobs(pair):
     """StateSaveLocation is emptied with both controllers off; slurmd keeps its job."""
-    runs = sleeper(pair, 75)
-    waits = submit(pair, "--begin=now+40 --wrap='sleep 1'")
+    runs = endless(pair)
+    waits = submit(pair, "--hold --wrap='sleep 1'")
     until(lambda: runs_for(pair, runs) > SAVED_S, 60, "slurmctld to save its state")
     name = backed_up(pair)
     pair.exec("mgmt02", "systemctl stop slurmctld")
@@ -120,13 +121,15 @@ def test_a_lost_state_comes_back_with_its_jobs(pair):
     assert said["what_it_replaced"] == "nothing was there"
     until(lambda: state(pair, runs) == "RUNNING", 60, f"job {runs} to be known")
     assert state(pair, waits) == "PENDING"
+    pair.job(f"scontrol release {waits}")
+    end(pair, runs)
     lived(pair, runs, waits)
 
 
 def test_a_state_older_than_a_running_job_is_refused_with_the_jobs_name(pair):
     name = backed_up(pair)
     time.sleep(2)  # steps are told apart by the second in which they began
-    runs = sleeper(pair, 45)
+    runs = endless(pair)
     pair.exec("mgmt02", "systemctl stop slurmctld")
     pair.exec("mgmt01", "systemctl stop slurmctld")
     try:
@@ -135,6 +138,7 @@ def test_a_state_older_than_a_running_job_is_refused_with_the_jobs_name(pair):
     finally:
         pair.exec("mgmt01", "systemctl start slurmctld")
         pair.exec("mgmt02", "systemctl start slurmctld")
+    end(pair, runs)
     lived(pair, runs)
 
 
