@@ -7,6 +7,7 @@ import sys
 import saltern_accounts
 import saltern_admission
 import saltern_backup
+import saltern_deploy
 import saltern_lifecycle
 import saltern_master
 import saltern_master_health
@@ -54,6 +55,51 @@ def health(whole=False):
         salt-run saltern.health whole=True --out=json
     """
     return _tell(lambda: saltern_master_health.overview(__opts__, _resolved(), whole))
+
+
+def deploy(only="", test=False, **more):
+    """Bring every host to what the plan says, phase by phase: a phase begins when the gates of the
+    one before are open on all hosts. A dry run comes first; it decides where to begin.
+
+    only: str, this phase alone, for example ``p4_scheduler`` or ``p4``
+    from: str, this phase and those after it
+    test: bool, the dry run alone
+    Exits non-zero at a closed gate, with its reasons, and when a host does not answer. Called again
+    it goes on.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.deploy
+        salt-run saltern.deploy from=p4 --out=json
+        salt-run saltern.deploy test=True
+    """
+    first = more.pop("from", "")
+    unknown = [name for name in more if not name.startswith("__")]
+    if unknown:
+        words = f"Found the argument {unknown[0]!r}; expected from=, only= or test=."
+        return _tell(lambda: {"problem": words, "retcode": 1})
+    return _tell(
+        lambda: saltern_deploy.run(__opts__, _resolved(), str(first), str(only), bool(test))
+    )
+
+
+def status(last=10):
+    """Show what was deployed when, by whom and from which tree; and which gates were open with the
+    plan and tree of now when a host last came to them. ``saltern.verify`` looks at the hosts anew.
+
+    last: int, deployments
+    Exits non-zero when a host is not as plan and tree say.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.status
+        salt-run saltern.status last=50 --out=json
+    """
+    return _tell(lambda: saltern_deploy.status(__opts__, _resolved(), int(last)))
 
 
 def verify(failover=False, within=120):

@@ -3,6 +3,7 @@
 Only the master uses it.
 """
 
+import collections
 import time
 
 import salt.client
@@ -57,26 +58,56 @@ class Minions:
         Returns what the function returned. Raises JoinFailed when the minion fell silent, ended the
         job without an answer, or needed longer than ``within`` seconds.
         """
-        job = self._publish([name], function, arguments, keywords)
-        began, looked, silent = time.monotonic(), time.monotonic(), 0
+        found = self.follow([([name], arguments)], function, within=within, **keywords)[name]
+        if isinstance(found, JoinFailed):
+            raise found
+        return found
+
+    def follow(self, calls, function, *, within, tell=None, **keywords):
+        """Have minions run something long, and wait for each as long as it really works on it.
+
+        calls: list of (names, arguments), a job each; no name is in two of them
+        tell: called with what came so far, a few times a second; None for nobody
+        Returns a dict, for each name: what the function returned; or JoinFailed, when the minion
+        fell silent, ended the job without an answer, or needed longer than ``within`` seconds.
+        """
+        jobs = {
+            self._publish(names, function, arguments, keywords): names for names, arguments in calls
+        }
+        began = looked = time.monotonic()
+        given_up, silent = {}, collections.Counter()
         while True:
-            answers = self._answers(job)
-            if name in answers:
-                return answers[name]
+            found = dict(given_up)  # who answers late has answered
+            for job in jobs:
+                found |= self._answers(job)
+            if tell:
+                tell(found)
+            missing = {job: [name for name in jobs[job] if name not in found] for job in jobs}
             now = time.monotonic()
+            if not any(missing.values()):
+                return found
             if now - began > within:
-                raise JoinFailed(
+                late = JoinFailed(
                     "salt", f"{function} was not done within {within:.0f} s; it goes on"
                 )
+                return {**{name: late for names in missing.values() for name in names}, **found}
             if now - looked > _ALIVE_EVERY_S:
-                found = self.ask([name], "saltutil.find_job", job, within=_ALIVE_S)
-                silent = 0 if name in found else silent + 1
+                for job, names in missing.items():
+                    given_up |= self._given_up(job, names, silent, function) if names else {}
                 looked = time.monotonic()
-                if silent >= _SILENT:
-                    raise JoinFailed("salt", f"{name} fell silent during {function}")
-                if name in found and not found[name] and name not in self._answers(job):
-                    raise JoinFailed("salt", f"{function} ended on {name} without an answer")
             time.sleep(_POLL_S)
+
+    def _given_up(self, job, names, silent, function):
+        """Those who do not work on a job any more, with the reason."""
+        said = self.ask(names, "saltutil.find_job", job, within=_ALIVE_S)
+        answered, found = self._answers(job), {}
+        for name in names:
+            silent[name] = 0 if name in said else silent[name] + 1
+            if silent[name] >= _SILENT:
+                found[name] = JoinFailed("salt", f"{name} fell silent during {function}")
+            elif name in said and not said[name] and name not in answered:
+                found[name] = JoinFailed("salt", f"{function} ended on {name} without an answer")
+        return found
 
     def _publish(self, names, function, arguments, keywords):
         try:

@@ -18,6 +18,12 @@ from saltern.joins import JoinFailed
 from saltern_lifecycle import Refused
 from saltern_minions import Minions
 
+# slurmctld forgets an ended job after MinJobAge (300 s by default, slurm.conf(5)); before, such a
+# job does not count as a runaway.
+_RUNAWAY = (
+    "some minutes later: sacctmgr show runawayjobs (it names and mends jobs that ended since the "
+    "backup, which accounting believes to run)"
+)
 _ASK_S = 60
 _STOP_S = 180  # slurmctld writes its whole state before it ends
 _START_S = 900  # slurmdbd of a newer version converts an older database
@@ -84,7 +90,7 @@ class Restore:
             return stop
         arguments = ("slurm_backup.swap", self.saved_as, self.slurm)
         saved = self._while_stopped(daemons, "slurmdbd", host, *arguments)
-        return self._done(read, saved, ["salt-run saltern.verify"])
+        return self._done(read, saved, ["salt-run saltern.verify", _RUNAWAY])
 
     def _unload(self, host):
         self.minions.ask([host], "slurm_backup.unload", within=_ASK_S)

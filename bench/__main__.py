@@ -18,6 +18,7 @@ MEASURES: dict[str, Callable[[], dict[str, float]]] = {
     "cluster_cold_s": cluster.cold_and_warm,
     "cluster_warm_s": cluster.cold_and_warm,
     "highstate_noop_s": cluster.highstate_noop,
+    "deploy_noop_s": cluster.deploy_noop,
     "join_s": joining.join,
     **{f"join_{step}_s": joining.join for step in joining.STEPS},
     "failover_s": failover.takeover,

@@ -37,6 +37,21 @@ def highstate_noop() -> dict[str, float]:
     return {"highstate_noop_s": round(sorted(times)[REPEATS // 2], 1)}
 
 
+def deploy_noop() -> dict[str, float]:
+    """The median of some further `salt-run saltern.deploy`, each with nothing to do."""
+    begin()
+    deploy = "salt-run --out=json saltern.deploy"
+    exec_("mgmt01", deploy)
+    times = []
+    for _ in range(REPEATS):
+        began = time.monotonic()
+        said = exec_("mgmt01", deploy)
+        times.append(time.monotonic() - began)
+        if "nothing was to do" not in said:
+            raise RuntimeError(f"a deployment found something to do: {said}")
+    return {"deploy_noop_s": round(sorted(times)[REPEATS // 2], 1)}
+
+
 def begin() -> None:
     """A finished cluster, if there is none yet."""
     if not _begun:

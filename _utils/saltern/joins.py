@@ -35,10 +35,27 @@ def phase_of(state: Mapping[str, Any]) -> str:
     return str(state.get("__sls__") or "?").partition(".")[0]
 
 
-def _named(state: Mapping[str, Any]) -> str:
-    """A state's id before its words; a gate's words name the phase themselves."""
-    name = str(state.get("__id__"))
-    return "" if name == f"{phase_of(state)}: gate" else f"{name}: "
+def is_gate(state: Mapping[str, Any]) -> bool:
+    """Whether a state is the gate of its phase."""
+    return str(state.get("__id__")) == f"{phase_of(state)}: gate"
+
+
+def words(state: Mapping[str, Any]) -> str:
+    """A state's words after its id; a gate's words name the phase themselves."""
+    name = "" if is_gate(state) else f"{state.get('__id__')}: "
+    return f"{name}{state.get('comment')}"
+
+
+def states(answer: Any) -> list[Mapping[str, Any]]:
+    """The states of a highstate's answer, in their order.
+
+    Raises JoinFailed with Salt's words when it ran none.
+    """
+    if isinstance(answer, list):
+        raise JoinFailed("pillar", "; ".join(str(text) for text in answer))
+    if not isinstance(answer, Mapping) or not answer:
+        raise JoinFailed("salt", str(answer) if answer else "the highstate gave no answer")
+    return sorted(answer.values(), key=lambda state: state.get("__run_num__", 0))
 
 
 def result(answer: Any) -> dict[str, float]:
@@ -46,20 +63,16 @@ def result(answer: Any) -> dict[str, float]:
 
     Raises JoinFailed with the first failed state, or with Salt's words when it ran none.
     """
-    if isinstance(answer, list):
-        raise JoinFailed("pillar", "; ".join(str(text) for text in answer))
-    if not isinstance(answer, Mapping) or not answer:
-        raise JoinFailed("salt", str(answer) if answer else "the highstate gave no answer")
-    states = sorted(answer.values(), key=lambda state: state.get("__run_num__", 0))
-    failures = [state for state in states if state.get("result") is False]
+    ran = states(answer)
+    failures = [state for state in ran if state.get("result") is False]
     # One that was not run only waits for one that failed.
     told = [state for state in failures if state.get("__state_ran__") is not False] or failures
     if told:
         first = told[0]
         more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-        raise JoinFailed(phase_of(first), f"{_named(first)}{first.get('comment')}{more}")
+        raise JoinFailed(phase_of(first), f"{words(first)}{more}")
     seconds: dict[str, float] = {}
-    for state in states:
+    for state in ran:
         phase = phase_of(state)
         seconds[phase] = seconds.get(phase, 0.0) + float(state.get("duration") or 0) / 1000
     return {phase: round(value, 1) for phase, value in seconds.items()}

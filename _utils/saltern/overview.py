@@ -68,6 +68,17 @@ def phases(top: Mapping[str, Sequence[Any]], roles_of_host: frozenset[str]) -> l
     )
 
 
+def steps(top: Mapping[str, Sequence[Any]], roles_of_host: frozenset[str]) -> dict[str, list[str]]:
+    """What a host of these roles gets: {phase: its SLS}, in the order of the phases."""
+    found: dict[str, list[str]] = {}
+    for target in (top.get("*", []), *(top.get(_MATCH + role, []) for role in roles_of_host)):
+        for sls in target:
+            if isinstance(sls, str):
+                part = found.setdefault(sls.partition(".")[0], [])
+                part += [] if sls in part else [sls]
+    return {phase: sorted(found[phase]) for phase in sorted(found)}
+
+
 def _components(target: Sequence[Any]) -> list[tuple[str, str]]:
     """(phase, component), a phase's own name being its gate; gates come last."""
     names = [entry.partition(".") for entry in target if isinstance(entry, str)]

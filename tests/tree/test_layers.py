@@ -226,6 +226,8 @@ LARGE = {
     "_modules/saltern_gate.py": 430,
     # The one reader of pillar has what a host may know, and the files that its secrets go into.
     "_modules/saltern.py": 430,
+    # The one door: a few lines and a docstring for each verb.
+    "_runners/saltern.py": 450,
     # Source, build, offer and deployment of an artefact share its manifest and its locks.
     "_modules/slurm_build.py": 760,
 }
