@@ -51,17 +51,34 @@ def jobs_on(nodes):
 
         salt 'mgmt01' slurm_nodes.jobs_on node03
     """
-    names = [nodes] if isinstance(nodes, str) else list(nodes)
+    return list(jobs([nodes] if isinstance(nodes, str) else nodes))
+
+
+def jobs(nodes):
+    """The same, with the nodes of each job.
+
+    nodes: list of str, names
+    Returns a dict of str: str, ``id user state``: all nodes of the job, as Slurm folds them. Raises
+    CommandExecutionError as ``jobs_on``.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt 'mgmt01' slurm_nodes.jobs '[node03, node04]'
+    """
+    names = list(nodes)
     found = {}  # a job stands in each part that has a node of it
     for start in range(0, len(names), _NAMES):
         part = ",".join(names[start : start + _NAMES])
-        words = ["--noheader", f"--nodelist={part}", f"--states={_THERE}", "--format=%A %u %T"]
+        words = ["--noheader", f"--nodelist={part}", f"--states={_THERE}", "--format=%A %u %T|%N"]
         result = __salt__["slurm_cluster.program"](["squeue", *words])
         if result["retcode"]:
             said = slurm_answers.words(result["stderr"] or result["stdout"])
             raise CommandExecutionError(f"squeue did not list the jobs of {part}: {said}")
-        found.update(dict.fromkeys(map(str.strip, result["stdout"].splitlines())))
-    return [line for line in found if line]
+        rows = [line.partition("|") for line in result["stdout"].splitlines() if line.strip()]
+        found.update({job.strip(): where.strip() for job, _, where in rows})
+    return found
 
 
 def steps(since):

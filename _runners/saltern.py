@@ -9,6 +9,7 @@ import saltern_admission
 import saltern_backup
 import saltern_deploy
 import saltern_lifecycle
+import saltern_maintain
 import saltern_master
 import saltern_master_health
 import saltern_restore
@@ -100,6 +101,36 @@ def status(last=10):
         salt-run saltern.status last=50 --out=json
     """
     return _tell(lambda: saltern_deploy.status(__opts__, _resolved(), int(last)))
+
+
+def maintain(target, do, command="", most="10%", wait_s=86400, failures=0, test=False):
+    """Maintain nodes in batches: drain, wait for their jobs, do it, look at the gates, give back.
+
+    No job is ended. What a person or Slurm drained is left alone. A node that failed stays drained.
+
+    target: str, a partition, or a node set such as ``node[01-40]``
+    do: str, ``highstate`` or ``command``
+    command: str, a shell command of root's, for do=command; Salt's job cache keeps it
+    most: str, how many nodes of a partition may be away together, whatever the reason: ``2``,
+        ``10%`` (rounded down, but one at least)
+    wait_s: int, how long the jobs of a batch are awaited; nodes that still run some go back
+    failures: int, nodes that may fail before it stops
+    test: bool, only list the batches
+    Exits non-zero when a node was not done. The same command again goes on with the others.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run saltern.maintain 'node[01-40]' do=highstate test=True
+        salt-run saltern.maintain batch do=command command='apt-get -y upgrade' most=2
+    """
+    asked = {"target": str(target), "do": str(do), "command": str(command), "most": str(most)}
+    return _tell(
+        lambda: saltern_maintain.run(
+            __opts__, _resolved(), asked, int(wait_s), int(failures), bool(test)
+        )
+    )
 
 
 def verify(failover=False, within=120):

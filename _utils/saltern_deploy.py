@@ -13,10 +13,11 @@ import saltern_deploy_show
 import saltern_master
 from saltern import deployment, nodeset, overview, roles, stamp, view
 from saltern.joins import JoinFailed
-from saltern_deploy_record import Record
 from saltern_lifecycle import Refused, person
 from saltern_minions import Minions
+from saltern_record import Record
 
+RECORD = "deploys"
 _PING_S = 30
 _SYNC_S = 300
 _CHANGED, _TO_CHANGE = "changed", "to change"
@@ -32,7 +33,7 @@ def run(opts, plan, first="", only="", test=False):
     does not answer and that others need.
     """
     wanted = Wanted(opts, plan, first, only)
-    record = Record(opts)
+    record = Record(opts, RECORD)
     with record.alone(), Minions(opts) as minions, saltern_deploy_show.shown(opts) as show:
         return Deployment(minions, wanted, record, show).run(test)
 
@@ -51,7 +52,7 @@ def status(opts, plan, last):
     }
     bad = [name for name, mine in cells.items() if set(mine.values()) != {deployment.OK}]
     summary = f"{len(cells) - len(bad)} of {len(cells)} hosts are as this plan and tree say"
-    runs = Record(opts).runs()[-last:] if last > 0 else []
+    runs = Record(opts, RECORD).runs()[-last:] if last > 0 else []
     return {
         "deploys": [_line(run) for run in runs],
         "hosts": deployment.table(cells, wanted.gated, nodeset.fold),
@@ -64,10 +65,10 @@ def status(opts, plan, last):
 
 def _line(run):
     """A row of the record."""
-    phases = list(run["phases"])
+    phases = [note["phase"] for note in run["notes"]]
     took = f"{run['ended'] - run['at']:.0f} s" if "ended" in run else ""
     return {
-        "deploy": run["deploy"],
+        "deploy": run["run"],
         "by": run["by"],
         "tree": run["tree"],
         "phases": f"{phases[0]} to {phases[-1]}" if len(phases) > 1 else "".join(phases),
@@ -126,7 +127,6 @@ class Deployment:
 
     def __init__(self, minions, wanted, record, show):
         self.minions, self.wanted, self.record, self.show = minions, wanted, record, show
-        self.name = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         self.within = wanted.plan.data["join"]["highstate_s"]
         self.cells = {
             name: dict.fromkeys(steps, deployment.WAITS) for name, steps in wanted.steps.items()
@@ -146,15 +146,15 @@ class Deployment:
         to_do = [phase for phase in self.wanted.asked if begin and phase >= begin]
         if test or not to_do:
             return self._answer("dry run: " if test else "")
-        about = {"at": time.time(), "by": person(), "tree": self.wanted.tree}
-        self.record.begin(self.name, about)
+        name = self.record.begin({"by": person(), "tree": self.wanted.tree})
         for phase in to_do:
-            self._phase(phase)
+            took, hosts = self._phase(phase)
+            self.record.note(name, phase=phase, took_s=took, hosts=hosts)
             self.ran.append(phase)
             if self.problems:
                 break
         answer = self._answer()
-        self.record.end(self.name, time.time(), answer["summary"])
+        self.record.end(name, answer["summary"])
         return answer
 
     # --- who is there ---
@@ -231,7 +231,8 @@ class Deployment:
     # --- doing it ---
 
     def _phase(self, phase):
-        """One phase on all of its hosts at once; hosts with the same SLS share a job."""
+        """One phase on all of its hosts at once; hosts with the same SLS share a job. Returns the
+        seconds, and what each host came to."""
         began = time.monotonic()
         groups = {}
         for name in self.there:
@@ -252,8 +253,8 @@ class Deployment:
             self._judge(phase, name, said[name])
         took = round(time.monotonic() - began, 1)
         now = {name: self.cells[name][phase] for name in hosts}
-        self.record.phase(self.name, phase, took, now)
         self.show.say(f"{phase}: {deployment.in_words(now, nodeset.fold)}; {took} s")
+        return took, now
 
     def _judge(self, phase, name, answer):
         """What a host came to; one that fell silent is out, unless others need it."""

@@ -69,11 +69,16 @@ def idle_reason(name: str, state: State, reason: str, partition: str | None) -> 
     flags = set(state.flags)
     if state.base in _BROKEN or flags & _BROKEN_FLAGS:
         return _row(check, FAILED, f"{state.text}: {reason or 'no reason'}")
-    if state.base not in _IN_SERVICE or flags - _HARMLESS:
+    if not is_in_service(state):
         return _row(check, LEFT_OUT, f"{state.text}: {reason or 'no reason'}")
     if partition is None:
         return _row(check, LEFT_OUT, "in no partition that is up")
     return None
+
+
+def is_in_service(state: State) -> bool:
+    """Whether a node takes jobs, or would if it had room."""
+    return state.base in _IN_SERVICE and not set(state.flags) - _HARMLESS
 
 
 def ended(states: Mapping[str, str], jobs: Iterable[str]) -> bool:

@@ -27,9 +27,9 @@ def sleeper(lab, seconds):
     return job
 
 
-def endless(lab):
+def endless(lab, options=""):
     """A job that runs until ``end`` tells it to end well, however long a test takes meanwhile."""
-    job = submit(lab, f"--time=30 --wrap='trap \"exit 0\" {TOLD}; sleep 1800 & wait'")
+    job = submit(lab, f"{options} --time=30 --wrap='trap \"exit 0\" {TOLD}; sleep 1800 & wait'")
     until(lambda: state(lab, job) == "RUNNING", 60, f"job {job} to run")
     return job
 

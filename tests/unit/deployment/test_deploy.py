@@ -5,9 +5,9 @@ import json
 
 import pytest
 import saltern_deploy
-import saltern_deploy_record
 import saltern_deploy_show
 import saltern_master
+import saltern_record
 from saltern import plan as plans
 from saltern.joins import JoinFailed
 from saltern_lifecycle import Refused
@@ -128,7 +128,7 @@ class _Within:
 
 
 def runs(site):
-    return saltern_deploy_record.Record(site[0]).runs()
+    return saltern_record.Record(site[0], "deploys").runs()
 
 
 def cell(said, host, phase):
@@ -157,7 +157,8 @@ def test_every_phase_from_the_first_with_something_to_do_ends_before_the_next(si
     assert cell(said, "ctl1", "p4_scheduler") == "2 changed"
     (run,) = runs(site)
     assert run["by"] == "ada" and run["tree"] == TREE and run["said"] == said["summary"]
-    assert run["phases"]["p4_scheduler"]["hosts"]["ctl1"] == "2 changed"
+    assert run["notes"][0]["phase"] == "p4_scheduler"
+    assert run["notes"][0]["hosts"]["ctl1"] == "2 changed"
 
 
 def test_a_closed_gate_stops_all_hosts_after_its_phase(site, cluster):
@@ -265,34 +266,36 @@ def test_what_nobody_can_ask_is_refused(site, cluster, asked):
 
 
 def test_one_deployment_at_a_time(site, cluster):
-    with saltern_deploy_record.Record(site[0]).alone(), pytest.raises(Refused, match="runs alre"):
+    with (
+        saltern_record.Record(site[0], "deploys").alone(),
+        pytest.raises(Refused, match="runs alre"),
+    ):
         saltern_deploy.run(*site)
 
 
 def test_a_cut_is_seen_in_the_record_and_a_torn_line_is_passed_over(site, cluster):
-    record = saltern_deploy_record.Record(site[0])
+    record = saltern_record.Record(site[0], "deploys")
     with record.alone():
-        record.begin("one", {"at": 1.0, "by": "ada", "tree": TREE})
-        record.phase("one", "p1_foundation", 2.0, {"cpu1": "ok"})
+        name = record.begin({"by": "ada", "tree": TREE})
+        record.note(name, phase="p1_foundation", took_s=2.0, hosts={"cpu1": "ok"})
     with record.path.open("a") as file:
-        file.write('{"deploy": "one", "ended": 3')
+        file.write(f'{{"run": "{name}", "ended": 3')
     said = saltern_deploy.status(*site, last=5)
     (row,) = said["deploys"]
     assert row["result"] == "cut, or it runs" and row["phases"] == "p1_foundation"
     with record.alone():
-        record.begin("two", {"at": 4.0, "by": "ada", "tree": TREE})
-    assert [run["deploy"] for run in record.runs()] == ["one", "two"]
+        second = record.begin({"by": "ada", "tree": TREE})
+    assert [run["run"] for run in record.runs()] == [name, second]
     assert record.path.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_record_keeps_the_last_ones(site, monkeypatch):
-    monkeypatch.setattr(saltern_deploy_record, "_KEPT", 3)
-    record = saltern_deploy_record.Record(site[0])
+    monkeypatch.setattr(saltern_record, "_KEPT", 3)
+    record = saltern_record.Record(site[0], "deploys")
     with record.alone():
         for number in range(5):
-            record.begin(str(number), {"at": 1.0, "by": "ada", "tree": TREE})
-            record.phase(str(number), "p0_plan", 0.1, {})
-    assert [run["deploy"] for run in record.runs()] == ["2", "3", "4"]
+            record.note(record.begin({"by": "ada", "tree": TREE}), number=number)
+    assert [run["notes"] for run in record.runs()] == [[{"number": n}] for n in (2, 3, 4)]
 
 
 def test_status_tells_hosts_that_are_not_as_plan_and_tree_say(site, cluster):
