@@ -166,6 +166,34 @@ def test_a_cut_cable_makes_no_second_master_of_the_state(pair):
     lived(pair, runs)
 
 
+def test_a_wrong_clock_on_the_second_controller_takes_no_control(pair):
+    """It cannot talk to the first one any more, and sees by the heartbeat that it lives."""
+    runs = endless(pair)
+    before = reigns(pair)
+    pair.do("skew", "mgmt02", "900")
+    try:
+        patience = time.monotonic() + 4 * TIMEOUT_S
+        while time.monotonic() < patience:
+            assert in_charge(pair, "mgmt01")
+            assert reigns(pair) == before
+        reasons = pair.gate("mgmt02", "p1_foundation")
+        assert any("clock" in reason and "900." in reason for reason in reasons), reasons
+        new = sleeper(pair, 1)
+    finally:
+        pair.do("skew", "mgmt02", "0")
+    until(lambda: pair.gate("mgmt02", "p1_foundation") == [], 120, "the clock of mgmt02")
+    until(lambda: pair.gate("mgmt02", "p4_scheduler") == [], 120, "the daemons of mgmt02")
+    until(lambda: standby(pair, "mgmt02"), TAKEOVER_S, "mgmt02 to wait again")
+    end(pair, runs)
+    lived(pair, runs, new)
+
+
+def reigns(lab):
+    """How often mgmt02 took control."""
+    command = "grep -c 'Running as primary controller' /var/log/slurm/slurmctld.log || true"
+    return int(lab.exec("mgmt02", command))
+
+
 def alone_in_standby(lab):
     """mgmt02's own slurmctld, asked without the other."""
     conf = "SLURM_CONF=/var/lib/saltern/slurmctld_client/slurm.conf"
