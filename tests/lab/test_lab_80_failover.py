@@ -108,6 +108,19 @@ def test_a_slurmdbd_that_is_gone_is_replaced(pair):
     )
 
 
+def test_a_killed_slurmdbd_comes_back_by_itself(pair):
+    job = endless(pair)
+    pair.exec("mgmt01", "systemctl kill --signal=KILL slurmdbd")
+    end(pair, job)
+    up = "systemctl is-active slurmdbd"
+    until(
+        lambda: pair.attempt("mgmt01", up).stdout.strip() == "active",
+        TAKEOVER_S,
+        "slurmdbd to run again",
+    )
+    lived(pair, job, sleeper(pair, 1))
+
+
 def last_words(daemon):
     return f"grep -E 'mode|Taking|started' /var/log/slurm/{daemon}.log | tail -n 3"
 
