@@ -163,18 +163,8 @@ class Deployment:
         """Those that answer, with this tree's modules and this plan's view."""
         names = list(self.wanted.plan.hosts)
         applied = _asked(self.minions, names, "saltern.applied")
-        self.there = [name for name in names if name in applied]
-        silent = [name for name in names if name not in applied]
-        for name in silent:
-            self.cells[name] = dict.fromkeys(self.cells[name], deployment.SILENT)
-        needed = [name for name in silent if self.wanted.is_needed(name)]
-        if needed or not self.there:
-            raise Refused(
-                problem=f"{nodeset.fold(needed or silent)} does not answer, and others need it. "
-                "Nothing was done.",
-                what_next=["is it on, and its minion?  systemctl status salt-minion",
-                           "is it admitted?  salt-run saltern.joins"],
-            )  # fmt: skip
+        self.there = names
+        self._leave_out([name for name in names if name not in applied])
         wanted = self.wanted
         self.standings = {
             name: deployment.standing(applied[name], wanted.gates(name), wanted.digest(name))
@@ -186,8 +176,26 @@ class Deployment:
         ]
         if stale:
             self.show.say(f"modules and plan to {len(stale)} hosts")
-            _asked(self.minions, stale, "saltutil.sync_all", _SYNC_S, refresh=False)
-            _asked(self.minions, stale, "saltutil.refresh_pillar", _SYNC_S, wait=True)
+            # Who runs older modules would pass gates of another tree.
+            got = _asked(self.minions, stale, "saltutil.sync_all", _SYNC_S, refresh=False)
+            self._leave_out([name for name in stale if not isinstance(got.get(name), dict)])
+            got = _asked(self.minions, stale, "saltutil.refresh_pillar", _SYNC_S, wait=True)
+            self._leave_out([name for name in stale if got.get(name) is not True])
+
+    def _leave_out(self, names):
+        """Go on without hosts that do not answer. Raises Refused if others need one, or nobody is
+        left."""
+        for name in names:
+            self.cells[name] = dict.fromkeys(self.cells[name], deployment.SILENT)
+        self.there = [name for name in self.there if name not in names]
+        needed = [name for name in names if self.wanted.is_needed(name)]
+        if needed or not self.there:
+            raise Refused(
+                problem=f"{nodeset.fold(needed or names)} does not answer, and others need it. "
+                "Nothing was done.",
+                what_next=["is it on, and its minion?  systemctl status salt-minion",
+                           "is it admitted?  salt-run saltern.joins"],
+            )  # fmt: skip
 
     # --- what is to do ---
 
@@ -206,8 +214,8 @@ class Deployment:
             except JoinFailed:
                 found[name] = None
         tell(said)
-        for name, mine in self.standings.items():
-            for phase, word in mine.items():
+        for name in names:
+            for phase, word in self.standings[name].items():
                 if self.cells[name][phase] == deployment.OK:
                     self.cells[name][phase] = word
         return found

@@ -28,6 +28,7 @@ class Cluster:
         self.dying = {}  # host: the phase in which it falls silent
         self.new = set()  # hosts that have no modules yet
         self.old = set()  # hosts of an older tree
+        self.stuck = set()  # (host, function) without an answer
         self.applied = []  # (phase, host), in order
         self.synced = set()
 
@@ -36,8 +37,9 @@ class Cluster:
         if function == "saltern.applied":
             return {name: self._applied(name) for name in there}
         assert function in ("saltutil.sync_all", "saltutil.refresh_pillar"), function
+        there = [name for name in there if (name, function) not in self.stuck]
         self.synced.update(there)
-        return dict.fromkeys(there)
+        return dict.fromkeys(there, {} if function == "saltutil.sync_all" else True)
 
     def _applied(self, name):
         if name in self.new:
@@ -192,6 +194,15 @@ def test_hosts_of_an_older_tree_get_its_modules_first(site, cluster):
     saltern_deploy.run(*site)
     assert cluster.synced == {"cpu1", "gpu1"}
     assert cluster.applied[0][0] == "p0_plan", "a dry run alone does not prove it"
+
+
+@pytest.mark.parametrize("function", ["saltutil.sync_all", "saltutil.refresh_pillar"])
+def test_who_did_not_get_this_tree_or_plan_is_left_out(site, cluster, function):
+    cluster.old, cluster.stuck = {"cpu1", "gpu1"}, {("cpu1", function)}
+    said = saltern_deploy.run(*site)
+    assert said["summary"].endswith("left out, because silent: cpu1")
+    assert "cpu1" not in {name for _, name in cluster.applied}
+    assert "gpu1" in {name for _, name in cluster.applied}
 
 
 def test_a_dry_run_changes_nothing(site, cluster):
