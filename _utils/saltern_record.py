@@ -101,4 +101,4 @@ class Record:
         for line in text.splitlines():
             with contextlib.suppress(json.JSONDecodeError):
                 found.append(json.loads(line))
-        return found
+        return [line for line in found if isinstance(line, dict) and "run" in line]

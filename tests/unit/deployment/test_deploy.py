@@ -290,7 +290,7 @@ def test_a_cut_is_seen_in_the_record_and_a_torn_line_is_passed_over(site, cluste
         name = record.begin({"by": "ada", "tree": TREE})
         record.note(name, phase="p1_foundation", took_s=2.0, hosts={"cpu1": "ok"})
     with record.path.open("a") as file:
-        file.write(f'{{"run": "{name}", "ended": 3')
+        file.write(f'{{"of": "another tool"}}\n{{"run": "{name}", "ended": 3')
     said = saltern_deploy.status(*site, last=5)
     (row,) = said["deploys"]
     assert row["result"] == "cut, or it runs" and row["phases"] == "p1_foundation"
