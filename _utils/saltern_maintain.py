@@ -77,7 +77,7 @@ def _before(record, asked, nodes):
     last = (record.runs() or [{}])[-1]
     if any(last.get(key) != value for key, value in asked.items()):
         return "", []
-    done = {note["node"] for note in last["notes"] if note["result"] == DONE}
+    done = {note["node"] for note in last["notes"] if note["result"].startswith(DONE)}
     return (last["run"], sorted(done)) if done < set(nodes) else ("", [])
 
 

@@ -28,6 +28,7 @@ class Cluster:
         self.silent, self.unwell = set(), {}
         self.states = {}  # node: what its highstate answers
         self.done, self.worked = [], []
+        self.also = {}  # node: who holds it too
         self.unheard = {}  # node: how often it is said not to respond
         self.cut_at = None  # the node at which the master loses its power
 
@@ -79,7 +80,7 @@ class Cluster:
             assert self.drained.pop(node) == "ours"
             self.done.append(f"resume {node}")
             self.unheard[node] = 2
-        return {node: {"left": ""} for node in nodes}
+        return {node: {"left": self.also.get(node, "")} for node in nodes}
 
     def jobs_of(self, nodes):
         return {job: ",".join(where) for job, where in self.jobs.items() if set(where) & set(nodes)}
@@ -238,6 +239,16 @@ def test_a_finished_one_begins_anew_and_so_does_another(cluster):
     cluster.states, cluster.drained, cluster.worked = {}, {}, []
     maintain(cluster, most="4")
     assert [sorted(names) for names, *_ in cluster.worked] == [NODES]
+
+
+def test_a_node_that_another_drained_meanwhile_is_done_all_the_same(cluster):
+    cluster.also = {"cpu1": "drained by bob"}
+    cluster.states = {"cpu2": FAILED}
+    said = maintain(cluster)
+    assert result(said, "cpu1") == "done, drained by bob"
+    cluster.states, cluster.worked = {}, []
+    maintain(cluster)
+    assert "cpu1" not in {name for names, *_ in cluster.worked for name in names}
 
 
 def test_others_that_are_away_leave_no_room(cluster):
