@@ -5,8 +5,16 @@ from labs import until
 TOLD = "USR1"
 
 
+def asked(lab, command):
+    """What a command of Slurm's says to the ordinary user; None when it does not answer, as while
+    a daemon begins."""
+    script = f". /etc/profile.d/slurm.sh; cd; {command}"
+    said = lab.attempt("login01", script, user="researcher", timeout=180)
+    return None if said.returncode else said.stdout
+
+
 def state(lab, job):
-    return lab.job(f"squeue -h --states=all --jobs={job} -o %T", timeout=180).strip()
+    return (asked(lab, f"squeue -h --states=all --jobs={job} -o %T") or "").strip()
 
 
 def runs_for(lab, job):
@@ -40,10 +48,13 @@ def end(lab, job):
 
 
 def recorded(lab, jobs):
-    """What accounting has of jobs, as a set of states."""
+    """What accounting has of jobs: {job: (state, restarts)}; None when it does not answer."""
     listed = ",".join(jobs)
     command = f"sacct -n -X -P --format=jobid,state,restarts --jobs={listed}"
-    rows = [line.split("|") for line in lab.job(command).splitlines()]
+    said = asked(lab, command)
+    if said is None:
+        return None
+    rows = [line.split("|") for line in said.splitlines()]
     return {job: (state, restarts) for job, state, restarts in rows}
 
 

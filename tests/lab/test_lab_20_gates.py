@@ -48,7 +48,11 @@ BREAKS = {
 @pytest.mark.parametrize("name", BREAKS)
 def test_gate_closes_names_it_and_opens_again(lab, name):
     case = BREAKS[name]
-    assert lab.gate(case.host, case.phase) == []
+
+    def is_open():
+        return lab.gate(case.host, case.phase) == []
+
+    until(is_open, 60, f"the gate of {case.phase} on {case.host} to be open before")
     lab.exec(case.host, case.damage)
     try:
         reasons = lab.gate(case.host, case.phase)
@@ -56,11 +60,7 @@ def test_gate_closes_names_it_and_opens_again(lab, name):
         lab.exec(case.host, case.repair)
     assert reasons, "the gate stayed open"
     assert all(word in " ".join(reasons) for word in case.words), reasons
-    until(
-        lambda: lab.gate(case.host, case.phase) == [],
-        60,
-        f"the gate of {case.phase} on {case.host} to open",
-    )
+    until(is_open, 60, f"the gate of {case.phase} on {case.host} to open")
 
 
 def test_a_wrong_clock_closes_the_gate_and_names_the_offset(lab):

@@ -151,7 +151,7 @@ def test_it_comes_back_after_good_results_in_a_row(health):
     mend(health, "node01")
     until(lambda: in_service(health, "node01"), 60, "node01 to come back")
     assert reason(health, "node01") == ""
-    assert told(health, "node01")[-1] == "recovered"
+    until(lambda: told(health, "node01")[-1] == "recovered", 30, "its event")
 
 
 def test_two_causes_and_the_last_brings_it_back(health):

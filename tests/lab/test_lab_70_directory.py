@@ -156,8 +156,12 @@ def test_login_by_password_makes_a_home_and_submits_under_the_account(site):
     said = logs_in(site, "ada", "stat -c '%a %U' $HOME; . /etc/profile.d/slurm.sh; srun -N2 id -un")
     assert said.returncode == 0, said.stderr
     assert said.stdout.split() == ["700", "ada", "ada", "ada"]
-    rows = site.exec("mgmt01", f"{SLURM}sacct -nXP -u ada --format=account,state")
-    assert "physics|COMPLETED" in rows.splitlines()
+    rows = f"{SLURM}sacct -nXP -u ada --format=account,state"
+    until(
+        lambda: "physics|COMPLETED" in site.exec("mgmt01", rows).splitlines(),
+        60,
+        "ada's job in accounting",
+    )
 
 
 def test_users_change_their_password_by_the_rules(site):

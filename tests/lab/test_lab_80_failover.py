@@ -74,7 +74,7 @@ def test_two_states_are_refused(pair):
         assert "/srv/slurmctld, the mark of mgmt01: found none; expected" in problem
     finally:
         pair.exec("mgmt02", "umount /srv/slurmctld")
-    assert pair.gate("mgmt02", "p4_scheduler") == []
+    until(lambda: pair.gate("mgmt02", "p4_scheduler") == [], TAKEOVER_S, "mgmt02's gate")
 
 
 def test_mariadb_away_loses_no_job(pair):
@@ -138,7 +138,7 @@ def test_the_first_host_loses_its_power(pair):
     finally:
         pair.do("power-on", "mgmt01")
     until(lambda: in_charge(pair, "mgmt01"), 180, "mgmt01 to take control back")
-    assert standby(pair, "mgmt02")
+    until(lambda: standby(pair, "mgmt02"), TAKEOVER_S, "mgmt02 to step back")
     end(pair, runs)
     lived(pair, runs, new)
     for host in ("mgmt01", "mgmt02", "sql01", "node01"):
